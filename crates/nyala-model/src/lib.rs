@@ -12,6 +12,7 @@ pub mod config;
 mod config_values;
 pub mod coverage;
 pub mod cube;
+pub mod float_text;
 pub mod history;
 pub mod ids;
 pub mod job;

@@ -103,19 +103,19 @@ const OF_DATAFUSION: &[&str] =
 /// The name of a unit as DataFusion writes it.
 fn unit_named(name: &str) -> String {
     match name.to_ascii_lowercase().as_str() {
-        "microseconds" | "usec" | "us" => "microsecond",
-        "milliseconds" | "msec" | "ms" => "millisecond",
-        "seconds" | "sec" | "s" => "second",
-        "minutes" | "min" | "m" => "minute",
-        "hours" | "hr" | "h" => "hour",
+        "microseconds" | "usec" | "usecs" | "us" | "usecond" | "useconds" => "microsecond",
+        "milliseconds" | "msec" | "msecs" | "ms" | "msecond" | "mseconds" => "millisecond",
+        "seconds" | "sec" | "secs" | "s" => "second",
+        "minutes" | "min" | "mins" | "m" => "minute",
+        "hours" | "hr" | "hrs" | "h" => "hour",
         "days" | "d" => "day",
         "weeks" | "w" => "week",
         "months" | "mon" | "mons" => "month",
         "qtr" => "quarter",
-        "years" | "yr" | "y" => "year",
-        "decades" | "dec" => "decade",
-        "centuries" | "c" => "century",
-        "millennia" | "mil" => "millennium",
+        "years" | "yr" | "yrs" | "y" => "year",
+        "decades" | "dec" | "decs" => "decade",
+        "centuries" | "cent" | "c" => "century",
+        "millennia" | "mil" | "mils" => "millennium",
         other => return other.to_owned(),
     }
     .to_owned()

@@ -5,54 +5,12 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray, StringViewBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue, plan_err};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::common::{Result, plan_err};
 
-use super::postgres::{UUID, uuid_texts};
-use super::time_texts::texts as time_texts;
-
-/// `CAST(l AS TEXT)` of a list.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct ListText {
-    signature: Signature,
-}
-
-impl ListText {
-    /// The function, to be called.
-    pub fn udf() -> Arc<ScalarUDF> {
-        Arc::new(ScalarUDF::from(Self { signature: Signature::any(1, Volatility::Immutable) }))
-    }
-}
-
-impl ScalarUDFImpl for ListText {
-    fn name(&self) -> &str {
-        "list_text"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8View)
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match arguments.args.as_slice() {
-            [ColumnarValue::Array(lists)] => Ok(ColumnarValue::Array(texts(lists)?)),
-            [ColumnarValue::Scalar(list)] => {
-                let text = texts(&list.to_array()?)?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&text, 0)?))
-            }
-            other => plan_err!("a cast has one operand, not {}", other.len()),
-        }
-    }
-}
+use super::value_texts::texts as value_texts;
 
 /// The lists in the usual layout.
-fn usual(lists: &ArrayRef) -> Result<ListArray> {
+pub fn usual(lists: &ArrayRef) -> Result<ListArray> {
     let item = match lists.data_type() {
         DataType::List(_) => return Ok(lists.as_list::<i32>().clone()),
         DataType::LargeList(item) | DataType::FixedSizeList(item, _) => Arc::clone(item),
@@ -61,12 +19,13 @@ fn usual(lists: &ArrayRef) -> Result<ListArray> {
     Ok(cast(lists, &DataType::List(item))?.as_list::<i32>().clone())
 }
 
-fn is_list(data_type: &DataType) -> bool {
+/// Whether it is a type of lists.
+pub fn is_list(data_type: &DataType) -> bool {
     matches!(data_type, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
 }
 
 /// Texts of lists.
-fn texts(lists: &ArrayRef) -> Result<ArrayRef> {
+pub fn texts(lists: &ArrayRef) -> Result<ArrayRef> {
     let lists = usual(lists)?;
     let is_nested = is_list(lists.values().data_type());
     let values = cast(&element_texts(lists.values())?, &DataType::Utf8)?;
@@ -84,28 +43,13 @@ fn texts(lists: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(builder.finish()))
 }
 
-/// Texts of the elements; those of inner lists have their brackets.
-fn element_texts(values: &ArrayRef) -> Result<ArrayRef> {
-    match values.data_type() {
-        data_type if is_list(data_type) => texts(values),
-        DataType::Timestamp(..) | DataType::Interval(_) | DataType::Duration(_) => time_texts(values),
-        DataType::Boolean => {
-            let letter = |value: bool| if value { "t" } else { "f" };
-            Ok(Arc::new(values.as_boolean().iter().map(|value| value.map(letter)).collect::<StringArray>()))
-        }
-        data_type if *data_type == UUID => Ok(uuid_texts(values)?),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
-            let bytes = cast(values, &DataType::Binary)?;
-            let digits = |bytes: &[u8]| {
-                let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-                format!("\\x{digits}")
-            };
-            Ok(Arc::new(
-                bytes.as_binary::<i32>().iter().map(|bytes| bytes.map(digits)).collect::<StringArray>(),
-            ))
-        }
-        _ => Ok(cast(values, &DataType::Utf8)?),
+/// Texts of the elements; those of inner lists have their brackets, and truth values are one letter.
+pub fn element_texts(values: &ArrayRef) -> Result<ArrayRef> {
+    if *values.data_type() != DataType::Boolean {
+        return value_texts(values);
     }
+    let letter = |value: bool| if value { "t" } else { "f" };
+    Ok(Arc::new(values.as_boolean().iter().map(|value| value.map(letter)).collect::<StringArray>()))
 }
 
 fn text_of(values: &StringArray, places: std::ops::Range<usize>, is_nested: bool) -> String {

@@ -115,10 +115,59 @@ fn as_iso(name: &str) -> String {
 
 pub fn zone_named(name: &str) -> Result<Tz, QueryError> {
     let trimmed = name.trim();
+    if let Some(zone) = abbreviated(trimmed) {
+        return Ok(zone);
+    }
     trimmed.parse().or_else(|_| trimmed.to_ascii_uppercase().parse()).map_err(|_| {
         QueryError::new(ErrorKind::InvalidParameter, format!("time zone \"{name}\" not recognized"))
             .hint("write a name such as 'Europe/Paris', or an offset such as '+05:30'")
     })
+}
+
+/// Hours and minutes that clocks of abbreviated zones are ahead; those of the time zone database are left out.
+const ABBREVIATIONS: &[(&str, &str)] = &[
+    ("ACDT", "+10:30"),
+    ("ACST", "+09:30"),
+    ("AEDT", "+11:00"),
+    ("AEST", "+10:00"),
+    ("AKDT", "-08:00"),
+    ("AKST", "-09:00"),
+    ("ADT", "-03:00"),
+    ("AST", "-04:00"),
+    ("AWST", "+08:00"),
+    ("BST", "+01:00"),
+    ("CDT", "-05:00"),
+    ("CEST", "+02:00"),
+    ("CST", "-06:00"),
+    ("EDT", "-04:00"),
+    ("EEST", "+03:00"),
+    ("IST", "+02:00"),
+    ("JST", "+09:00"),
+    ("KST", "+09:00"),
+    ("MDT", "-06:00"),
+    ("MSK", "+03:00"),
+    ("NZDT", "+13:00"),
+    ("NZST", "+12:00"),
+    ("PDT", "-07:00"),
+    ("PST", "-08:00"),
+    ("SAST", "+02:00"),
+    ("WEST", "+01:00"),
+];
+
+/// The zone of an abbreviation, or of a name with the hours to the west behind it: `EDT`, `GMT-1`.
+fn abbreviated(name: &str) -> Option<Tz> {
+    let upper = name.to_ascii_uppercase();
+    if let Some((_, offset)) = ABBREVIATIONS.iter().find(|(known, _)| *known == upper) {
+        return offset.parse().ok();
+    }
+    let hours = upper.strip_prefix("GMT").or_else(|| upper.strip_prefix("UTC"))?;
+    let (sign, hours) = match hours.split_at_checked(1)? {
+        ("+", hours) => ('-', hours),
+        ("-", hours) => ('+', hours),
+        _ => return None,
+    };
+    let hours: u32 = hours.parse().ok()?;
+    format!("{sign}{hours:02}:00").parse().ok()
 }
 
 /// Seconds that the clock is ahead at a moment.

@@ -8,7 +8,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, cast, lit};
 
 use super::{Meaning, Scope};
-use crate::functions::{Rint, no_function};
+use crate::functions::{Rint, ValueText, is_bytes, no_function};
 
 /// Functions whose first argument is a text.
 const OF_TEXTS: &[&str] = &[
@@ -84,6 +84,10 @@ impl Meaning for Arguments {
                     Some(DataType::Boolean) => {
                         changed = true;
                         left().call(vec![cast(argument, DataType::Utf8), lit(1_i64)])
+                    }
+                    Some(of) if is_bytes(&of) => {
+                        changed = true;
+                        cast(ValueText::udf().call(vec![argument]), DataType::Utf8)
                     }
                     _ => argument,
                 });

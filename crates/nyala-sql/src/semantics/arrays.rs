@@ -1,9 +1,45 @@
-//! Texts that stand for arrays, as PostgreSQL's clients write them: `{a,"b c",NULL}`.
+//! Elements of arrays, and texts that stand for arrays as PostgreSQL's clients write them: `{a,"b c",NULL}`.
 
 use crate::error::{ErrorKind, QueryError};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{DataFusionError, ScalarValue};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DataFusionError, Result as PlanResult, ScalarValue};
+use datafusion::logical_expr::{Expr, lit, when};
 use nyala_model::array_text::array_elements;
+
+use super::{Meaning, Scope};
+use crate::functions::Has;
+
+/// `x = ANY(list)` is unknown where NULL could be the value, and there are no elements before the first: DataFusion counts them
+/// from the end.
+#[derive(Debug)]
+pub struct ListsOfPostgres;
+
+impl Meaning for ListsOfPostgres {
+    fn name(&self) -> &'static str {
+        "lists_of_postgres"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::ScalarFunction(call) if matches!(call.name(), "array_has" | "array_element"))
+    }
+
+    fn rewrite(&self, expr: Expr, _: &Scope<'_>) -> PlanResult<Transformed<Expr>> {
+        let Expr::ScalarFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
+        if let Some(has) = Has::over(&call.func) {
+            return Ok(Transformed::yes(has.call(call.args)));
+        }
+        let is_known = |number: &Expr| matches!(number, Expr::Literal(..) | Expr::Case(_));
+        match call.args.get_mut(1) {
+            Some(number) if call.func.name() == "array_element" && !is_known(number) => {
+                let inner = std::mem::take(number);
+                *number = when(inner.clone().gt(lit(0_i64)), inner).end()?;
+                Ok(Transformed::yes(Expr::ScalarFunction(call)))
+            }
+            _ => Ok(Transformed::no(Expr::ScalarFunction(call))),
+        }
+    }
+}
 
 /// The array that `value` stands for, if it is a text and `data_type` is one of arrays.
 pub fn array_of_text(

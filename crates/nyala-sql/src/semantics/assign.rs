@@ -9,13 +9,19 @@ use super::bytes::bytes_of_text;
 use super::cast_facts::{cast_column, cast_value};
 use super::uuids::uuid;
 use crate::error::Result;
-use crate::functions::{UUID, date_of_text, interval_of, time_of_text, timestamp_of, uuid_texts, uuids_of};
+use crate::functions::{
+    UUID, date_of_text, interval_of, is_written_otherwise, time_of_text, timestamp_of, uuids_of, value_texts,
+};
 
 /// The value as one of the type `to`: a number that does not fit exactly is rounded, and a text is read as a constant
 /// of that type.
 pub fn assign(value: &ScalarValue, to: &DataType) -> Result<ScalarValue> {
     if value.is_null() {
         return Ok(ScalarValue::try_new_null(to)?);
+    }
+    if to.is_string() && is_written_otherwise(&value.data_type()) {
+        let text = value_texts(&value.to_array()?)?;
+        return cast_value(&ScalarValue::try_from_array(&text, 0)?, to);
     }
     match of_text(value, to) {
         Some(read) => read,
@@ -36,8 +42,8 @@ pub fn assign_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if column.data_type().is_string() && *to == UUID {
         return Ok(uuids_of(column)?);
     }
-    if *column.data_type() == UUID && to.is_string() {
-        return cast_column(&uuid_texts(column)?, to);
+    if to.is_string() && is_written_otherwise(column.data_type()) {
+        return cast_column(&value_texts(column)?, to);
     }
     if !column.data_type().is_string() || !reads_texts {
         return cast_column(column, to);

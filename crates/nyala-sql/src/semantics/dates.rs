@@ -3,11 +3,11 @@
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast, lit};
 
 use super::{Meaning, Scope};
 use crate::error::{ErrorKind, QueryError};
-use crate::functions::{DatePart, days_between, type_name};
+use crate::functions::{AtTimeZone, DatePart, days_between, type_name};
 
 const MICROSECONDS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 /// Microseconds of a day.
@@ -53,6 +53,16 @@ impl Meaning for DatesAndIntervals {
                 let difference = Expr::BinaryExpr(BinaryExpr { left, op, right });
                 return Ok(Transformed::yes(days_between().call(vec![difference])));
             }
+            (Ok(DataType::Timestamp(_, Some(_))), Ok(date)) if is_date(&date) && op == Operator::Minus => {
+                let right = Box::new(midnight(*right, scope));
+                let difference = Expr::BinaryExpr(BinaryExpr { left, op, right });
+                return Ok(Transformed::yes(days_between().call(vec![difference])));
+            }
+            (Ok(date), Ok(DataType::Timestamp(_, Some(_)))) if is_date(&date) && op == Operator::Minus => {
+                let left = Box::new(midnight(*left, scope));
+                let difference = Expr::BinaryExpr(BinaryExpr { left, op, right });
+                return Ok(Transformed::yes(days_between().call(vec![difference])));
+            }
             (Ok(earlier), Ok(later)) if is_date(&earlier) && is_date(&later) && op == Operator::Minus => {
                 let days = Expr::BinaryExpr(BinaryExpr { left, op, right });
                 return Ok(Transformed::yes(cast(days, DataType::Int32)));
@@ -62,6 +72,12 @@ impl Meaning for DatesAndIntervals {
         let expr = Expr::BinaryExpr(BinaryExpr { left, op, right });
         Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
     }
+}
+
+/// The moment at which a date begins in the zone of the session.
+fn midnight(date: Expr, scope: &Scope<'_>) -> Expr {
+    let zone = scope.config.execution.time_zone.as_deref().unwrap_or("UTC");
+    AtTimeZone::udf().call(vec![lit(zone), cast(date, MICROSECONDS)])
 }
 
 /// A whole number is no date: DataFusion counts days from 1970.

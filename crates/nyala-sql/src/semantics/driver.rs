@@ -15,6 +15,7 @@ use super::categories::check_union;
 use super::decimals::unions_meet;
 use super::guards::conditions_first;
 use super::integers::narrow_columns;
+use super::interval_groups::intervals_by_length;
 use super::intervals::sort_in_order;
 use super::moments::tell_apart;
 use super::sets::{count_copies, distinct_by_groups};
@@ -76,10 +77,10 @@ fn union_of(inputs: Vec<Arc<LogicalPlan>>, is_stale: bool, schema: DFSchemaRef) 
 
 /// Rewrites a node that means another relation in PostgreSQL.
 fn of_relations(node: LogicalPlan, joins: &mut usize) -> Result<Transformed<LogicalPlan>> {
-    let counted = match node {
-        LogicalPlan::Join(join) => count_copies(join)?,
-        node => Transformed::no(node),
-    };
+    let counted = intervals_by_length(node)?.transform_data(|node| match node {
+        LogicalPlan::Join(join) => count_copies(join),
+        node => Ok(Transformed::no(node)),
+    })?;
     counted.transform_data(|node| lower_subqueries(node, joins))?.transform_data(|node| match node {
         LogicalPlan::Sort(sort) => Ok(sort_in_order(sort)),
         node => Ok(Transformed::no(node)),

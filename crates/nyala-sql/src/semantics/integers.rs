@@ -13,7 +13,8 @@ use super::decimals::CHOICES;
 use super::{Meaning, Scope};
 
 /// Functions whose result has the type of their arguments; `coalesce` and its kin are in `CHOICES`.
-const OF_ARGUMENTS: &[&str] = &["abs", "arrow_typeof", "gcd", "lcm", "make_array", "mod", "pg_typeof"];
+const OF_ARGUMENTS: &[&str] =
+    &["abs", "arrow_typeof", "gcd", "lcm", "make_array", "mod", "pg_typeof", "to_hex"];
 
 /// Functions that count elements.
 const LENGTHS: &[&str] = &["array_length", "array_ndims", "array_position", "cardinality"];

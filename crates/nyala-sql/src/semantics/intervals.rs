@@ -48,8 +48,12 @@ impl Meaning for IntervalsInOrder {
     fn concerns(&self, expr: &Expr) -> bool {
         match expr {
             Expr::BinaryExpr(binary) => is_comparison(binary.op),
-            Expr::AggregateFunction(call) => matches!(call.func.name(), "min" | "max"),
-            Expr::WindowFunction(call) => !call.params.order_by.is_empty(),
+            Expr::AggregateFunction(call) => {
+                matches!(call.func.name(), "min" | "max") || is_distinct_count(call)
+            }
+            Expr::WindowFunction(call) => {
+                !call.params.order_by.is_empty() || !call.params.partition_by.is_empty()
+            }
             other => matches!(other, Expr::Between(_) | Expr::InList(_)),
         }
     }
@@ -71,9 +75,14 @@ impl Meaning for IntervalsInOrder {
                 let list = list.into_iter().map(ordered).collect();
                 Transformed::yes(Expr::InList(InList { expr: Box::new(ordered(*expr)), list, negated }))
             }
+            Expr::AggregateFunction(mut call) if is_distinct_count(&call) => {
+                let changed = in_order(&mut call.params.args, schema);
+                let expr = Expr::AggregateFunction(call);
+                if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
+            }
             Expr::AggregateFunction(call) => extreme(call, schema),
             Expr::WindowFunction(mut call) => {
-                let mut changed = false;
+                let mut changed = in_order(&mut call.params.partition_by, schema);
                 for by in call.params.order_by.iter_mut().filter(|by| is_interval(&by.expr, schema)) {
                     by.expr = ordered(std::mem::take(&mut by.expr));
                     changed = true;
@@ -120,14 +129,30 @@ pub fn sort_in_order(mut sort: Sort) -> Transformed<LogicalPlan> {
     if changed { Transformed::yes(plan) } else { Transformed::no(plan) }
 }
 
+fn is_distinct_count(call: &AggregateFunction) -> bool {
+    call.params.distinct && call.func.name() == "count"
+}
+
+/// Takes the length of each interval instead of it; whether there is one.
+fn in_order(values: &mut [Expr], schema: &DFSchema) -> bool {
+    let mut changed = false;
+    for value in values.iter_mut().filter(|value| is_interval(value, schema)) {
+        *value = ordered(std::mem::take(value));
+        changed = true;
+    }
+    changed
+}
+
 fn is_comparison(op: Operator) -> bool {
     op.supports_propagation() || matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
 }
 
-fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {
+/// Whether it is an interval.
+pub fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Interval(_) | DataType::Duration(_)))
 }
 
-fn ordered(expr: Expr) -> Expr {
+/// How long an interval is.
+pub fn ordered(expr: Expr) -> Expr {
     Intervals::udf(Of::Order).call(vec![cast(expr, INTERVAL)])
 }

@@ -28,6 +28,7 @@ mod driver;
 mod expressions;
 mod guards;
 mod integers;
+mod interval_groups;
 mod intervals;
 mod lists;
 mod marks;
@@ -121,7 +122,9 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
             &integers::WholeNumbers,
             &categories::MatchingTypes,
             &integers::ArrayLengths,
+            &arrays::ListsOfPostgres,
             &uuids::UuidTexts,
+            &time_texts::BytesTexts,
             &times::TimesOfOneUnit,
             &dates::Now,
             &dates::MoreParts,
@@ -146,6 +149,7 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
             &texts::ConstantTexts,
             &dates::DatesAgainstTimes,
             &time_texts::TimeTexts,
+            &time_texts::PlainTexts { of: rounding::Of::Constants },
             &rounding::Rounding { of: rounding::Of::Constants },
             &constants::ConstantsRight,
             &lists::DisjointLists,
@@ -154,11 +158,21 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
     ),
     (
         Phase::Optimizer,
-        &[&rounding::Rounding { of: rounding::Of::Constants }, &casts::KeepCasts, &guards::KeepCase],
+        &[
+            &rounding::Rounding { of: rounding::Of::Constants },
+            &time_texts::PlainTexts { of: rounding::Of::Constants },
+            &casts::KeepCasts,
+            &guards::KeepCase,
+        ],
     ),
     (
         Phase::Operators,
-        &[&overflow::Overflow, &rounding::Rounding { of: rounding::Of::Everything }, &bounded::BoundCalls],
+        &[
+            &overflow::Overflow,
+            &rounding::Rounding { of: rounding::Of::Everything },
+            &time_texts::PlainTexts { of: rounding::Of::Everything },
+            &bounded::BoundCalls,
+        ],
     ),
 ];
 

@@ -7,7 +7,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, cast};
 
 use super::{Meaning, Scope};
-use crate::functions::decimal_of;
+use crate::functions::{decimal_of, digits_of_integer};
 
 /// More digits after the point than this are not given.
 const MOST: i64 = 38;
@@ -30,7 +30,15 @@ impl Meaning for DecimalPlaces {
         let Expr::ScalarFunction(ScalarFunction { func, mut args }) = expr else {
             return Ok(Transformed::no(expr));
         };
-        let data_type = args.first().and_then(|number| number.get_type(scope.schema).ok());
+        let mut data_type = args.first().and_then(|number| number.get_type(scope.schema).ok());
+        // A whole number is rounded as a decimal, which has room for one digit more.
+        if let (Some(digits), [number, _]) =
+            (data_type.as_ref().and_then(digits_of_integer), args.as_mut_slice())
+        {
+            let decimal = DataType::Decimal128(digits, 0);
+            *number = cast(std::mem::take(number), decimal.clone());
+            data_type = Some(decimal);
+        }
         let places = match args.get(1) {
             None => Some(0),
             Some(places) => whole(places).filter(|places| *places <= MOST),
@@ -44,11 +52,17 @@ impl Meaning for DecimalPlaces {
         };
         let behind = i8::try_from(places.max(0)).unwrap_or_default();
         // Rounding up may take one digit more before the point.
-        let to = decimal_of(i16::from(precision) - i16::from(scale) + 1, behind);
+        let before = i16::from(precision) - i16::from(scale) + 1;
+        let to = decimal_of(before, behind);
         let is_rounded = func.name() == "round" && places >= 0;
         if is_rounded {
             let number = args.into_iter().next().unwrap_or_default();
             return Ok(Transformed::yes(cast(number, to)));
+        }
+        if func.name() != "trunc"
+            && let Some(number) = args.first_mut()
+        {
+            *number = cast(std::mem::take(number), decimal_of(before, scale));
         }
         // Of this type no other rule has to cast it, and the type of the result stays as it is.
         if let (Some(argument), Ok(places)) = (args.get_mut(1), i32::try_from(places)) {

@@ -1,12 +1,14 @@
-//! The texts of timestamps, intervals and lists.
+//! The texts of values, where a cast of DataFusion writes others.
 
 use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast, cast};
 
+use super::casts::is_constant;
+use super::rounding::Of;
 use super::{Meaning, Scope};
-use crate::functions::{ListText, TimeText};
+use crate::functions::{TimeText, ValueText, is_bytes, is_plain};
 
 /// Casts of timestamps, intervals and lists to text write them as the wire shows them.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ impl Meaning for TimeTexts {
                 })
             }
             Ok(DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..)) => {
-                let text = ListText::udf().call(vec![time.as_ref().clone()]);
+                let text = ValueText::udf().call(vec![time.as_ref().clone()]);
                 Transformed::yes(match field.data_type() {
                     DataType::Utf8View => text,
                     other => cast(text, other.clone()),
@@ -44,5 +46,69 @@ impl Meaning for TimeTexts {
             }
             _ => Transformed::no(expr),
         })
+    }
+}
+
+/// Casts of floating-point numbers and dates to text write them as the wire shows them. Those of columns stay casts until
+/// operators are chosen: cubes are recognised by them.
+#[derive(Debug)]
+pub struct PlainTexts {
+    pub of: Of,
+}
+
+impl Meaning for PlainTexts {
+    fn name(&self) -> &'static str {
+        "plain_texts"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        is_text_cast(expr)
+    }
+
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        let of_all = self.of == Of::Everything;
+        written(expr, |value| {
+            value.get_type(scope.schema).is_ok_and(|of| is_plain(&of)) && (of_all || is_constant(value))
+        })
+    }
+}
+
+/// Casts of bytes to text write hexadecimal digits: DataFusion takes the bytes for the text. Bytes that functions of texts are
+/// given are still taken for them.
+#[derive(Debug)]
+pub struct BytesTexts;
+
+impl Meaning for BytesTexts {
+    fn name(&self) -> &'static str {
+        "bytes_texts"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        is_text_cast(expr)
+    }
+
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        written(expr, |value| value.get_type(scope.schema).is_ok_and(|of| is_bytes(&of)))
+    }
+}
+
+fn is_text_cast(expr: &Expr) -> bool {
+    matches!(expr, Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. })
+        if field.data_type().is_string())
+}
+
+/// The cast with the text of our own, if it is a cast of such a value.
+fn written(expr: Expr, is_such: impl Fn(&Expr) -> bool) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::Cast(Cast { expr: value, field }) | Expr::TryCast(TryCast { expr: value, field })
+            if is_such(&value) =>
+        {
+            let text = ValueText::udf().call(vec![*value]);
+            Ok(Transformed::yes(match field.data_type() {
+                DataType::Utf8View => text,
+                other => cast(text, other.clone()),
+            }))
+        }
+        other => Ok(Transformed::no(other)),
     }
 }

@@ -1,6 +1,8 @@
 //! Comparisons with any or all values of a list that is written out, and numbers of rows in quotes.
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, LimitClause, Query, Value, ValueWithSpan};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, LimitClause, Query, UnaryOperator, Value, ValueWithSpan,
+};
 use nyala_model::array_text::array_elements;
 
 use crate::error::{ErrorKind, QueryError, Result};
@@ -13,7 +15,7 @@ const MAX_ELEMENTS: usize = 1000;
 pub fn over_list(expr: &Expr) -> Result<Option<Expr>> {
     match expr {
         Expr::AnyOp { left, compare_op, right, .. } => {
-            let Some(elements) = elements_of(right)? else { return Ok(None) };
+            let Some(elements) = elements_of(right)? else { return Ok(not_all(left, compare_op, right)) };
             if *compare_op == BinaryOperator::Eq {
                 return Ok(Some(in_list(left, elements, false)));
             }
@@ -50,6 +52,26 @@ pub fn over_list(expr: &Expr) -> Result<Option<Expr>> {
         }
         _ => Ok(None),
     }
+}
+
+/// `x > ANY(list)` as `NOT x <= ALL(list)`, of which the planner knows what NULL means; none of `=`, which it finds in indexes,
+/// and of queries.
+fn not_all(left: &Expr, op: &BinaryOperator, list: &Expr) -> Option<Expr> {
+    let opposite = match op {
+        BinaryOperator::NotEq => BinaryOperator::Eq,
+        BinaryOperator::Lt => BinaryOperator::GtEq,
+        BinaryOperator::LtEq => BinaryOperator::Gt,
+        BinaryOperator::Gt => BinaryOperator::LtEq,
+        BinaryOperator::GtEq => BinaryOperator::Lt,
+        _ => return None,
+    };
+    if matches!(list, Expr::Subquery(_)) {
+        return None;
+    }
+    let all =
+        Expr::AllOp { left: Box::new(left.clone()), compare_op: opposite, right: Box::new(list.clone()) };
+    let negated = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(all))) };
+    Some(Expr::Nested(Box::new(negated)))
 }
 
 fn like_any(pattern: &Expr, like: impl Fn(Expr) -> Expr) -> Result<Option<Expr>> {

@@ -5,7 +5,6 @@ pub mod binary_rows;
 pub mod cells;
 pub mod columns;
 pub mod encode;
-pub mod floats;
 pub mod form;
 pub mod interval_styles;
 pub mod lists;

@@ -14,11 +14,12 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use nyala_engine::{time_texts, uuid_texts};
+use nyala_model::float_text as floats;
 use pgwire::api::results::FieldFormat;
 
 use super::form::{Form, unpacked};
 use super::interval_styles::{self, Style};
-use super::{floats, lists, numeric};
+use super::{lists, numeric};
 
 /// The type that intervals are written from.
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);

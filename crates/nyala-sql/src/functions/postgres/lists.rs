@@ -3,22 +3,34 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, make_comparator};
-use arrow::compute::{SortOptions, cast};
-use arrow::datatypes::{DataType, Field, IntervalMonthDayNanoType, TimestampMicrosecondType};
-use datafusion::common::{Result, plan_err};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int32Array, ListArray, StringViewArray, UInt64Array,
+    make_comparator,
+};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::kernels::zip::zip;
+use arrow::compute::{SortOptions, cast, take};
+use arrow::datatypes::{DataType, Field, Int64Type, IntervalMonthDayNanoType, TimestampMicrosecondType};
+use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-use crate::functions::plain::{Call, Plain, is_whole};
+use crate::error::{ErrorKind, QueryError};
+use crate::functions::list_texts::{element_texts, is_list, usual};
+use crate::functions::plain::{Call, Plain, is_text, is_whole};
+
+/// Functions that are given other arguments than DataFusion takes.
+const REMOVE: &str = "array_remove";
+const RESIZE: &str = "array_resize";
 
 /// The functions, by name; `known` has those that get another name.
 pub fn functions(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
     // All equal elements are meant, and not the first.
     let renamed = [
-        ("array_remove_all", "array_remove", "list_remove"),
+        ("array_remove_all", REMOVE, "list_remove"),
         ("array_replace_all", "array_replace", "list_replace"),
+        (RESIZE, RESIZE, "list_resize"),
     ];
     // The other names, too: a function that is still known by one would come back when the session is built anew.
     let renamed = renamed.into_iter().filter_map(|(other, name, alias)| {
@@ -26,8 +38,12 @@ pub fn functions(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
         Some(Arc::new(ScalarUDF::from(Renamed { name, other: Arc::clone(other) }).with_aliases([alias])))
     });
     let length = Plain::udf("array_length", of_dimension, |_| DataType::Int32, lengths);
+    let written = Plain::udf("array_to_string", of_list_and_texts, |_| DataType::Utf8View, joined);
     let own = [
         Arc::new(length.as_ref().clone().with_aliases(["list_length"])),
+        Plain::udf("array_ndims", of_one_list, |_| DataType::Int32, dimensions),
+        Plain::udf("array_dims", of_one_list, |_| DataType::Utf8View, bounds),
+        Arc::new(written.as_ref().clone().with_aliases(["list_to_string", "array_join", "list_join"])),
         Plain::udf("isfinite", of_time, |_| DataType::Boolean, finite),
     ];
     renamed.chain(own).collect()
@@ -62,8 +78,134 @@ impl ScalarUDFImpl for Renamed {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.other.invoke_with_args(arguments)
+        match self.name {
+            REMOVE => removed(&self.other, arguments),
+            RESIZE => {
+                let size = arguments.args.get(1).map(|size| size.to_array(1)).transpose()?;
+                refuse_negative(size)?;
+                self.other.invoke_with_args(arguments)
+            }
+            _ => self.other.invoke_with_args(arguments),
+        }
     }
+}
+
+fn refuse_negative(size: Option<ArrayRef>) -> Result<(), QueryError> {
+    let Some(size) = size else { return Ok(()) };
+    let sizes = cast(&size, &DataType::Int64)?;
+    match sizes.as_primitive::<Int64Type>().iter().flatten().find(|size| *size < 0) {
+        Some(size) => {
+            let message = format!("an array cannot have {size} elements");
+            Err(QueryError::new(ErrorKind::OutOfRange, message).hint("give a size of 0 or more"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The lists without the elements that are equal to a value, or NULL if it is NULL.
+fn removed(function: &ScalarUDF, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
+    let rows = if is_scalar { 1 } else { arguments.number_rows };
+    let [lists, values] = arguments.args.as_slice() else { return function.invoke_with_args(arguments) };
+    let (lists, values) = (lists.to_array(rows)?, values.to_array(rows)?);
+    if values.logical_null_count() == 0 || !matches!(lists.data_type(), DataType::List(_)) {
+        return function.invoke_with_args(arguments);
+    }
+    let known = function.invoke_with_args(arguments)?.to_array(rows)?;
+    let known = cast(&known, lists.data_type())?;
+    let without = without_nulls(lists.as_list::<i32>())?;
+    let nulls = values.logical_nulls();
+    let is_null: BooleanArray =
+        (0..rows).map(|row| Some(nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)))).collect();
+    let removed = zip(&is_null, &without, &known)?;
+    Ok(match is_scalar {
+        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&removed, 0)?),
+        false => ColumnarValue::Array(removed),
+    })
+}
+
+fn without_nulls(lists: &ListArray) -> Result<ListArray> {
+    let nulls = lists.values().logical_nulls();
+    let is_known = |at: &usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*at));
+    let (mut places, mut lengths) = (Vec::new(), Vec::with_capacity(lists.len()));
+    for bounds in lists.value_offsets().windows(2) {
+        let &[first, end] = bounds else { continue };
+        let before = places.len();
+        let range = usize::try_from(first).unwrap_or(0)..usize::try_from(end).unwrap_or(0);
+        places.extend(range.filter(is_known).map(|at| at as u64));
+        lengths.push(places.len() - before);
+    }
+    let values = take(lists.values(), &UInt64Array::from(places), None)?;
+    let DataType::List(item) = lists.data_type() else { return plan_err!("a list has elements") };
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    Ok(ListArray::try_new(Arc::clone(item), offsets, values, lists.nulls().cloned())?)
+}
+
+fn of_one_list(types: &[DataType]) -> Option<Vec<DataType>> {
+    if types.len() == 1 { of_dimension(types) } else { None }
+}
+
+fn of_list_and_texts(types: &[DataType]) -> Option<Vec<DataType>> {
+    let [list, texts @ ..] = types else { return None };
+    let lists = of_dimension(std::slice::from_ref(list))?;
+    let is_fit = (1..=2).contains(&texts.len()) && texts.iter().all(is_text);
+    is_fit.then(|| lists.into_iter().chain(texts.iter().map(|_| DataType::Utf8View)).collect())
+}
+
+/// How many elements the lists of a row have in each dimension; none if there are no elements.
+fn extents(lists: &ArrayRef, row: usize) -> Vec<i32> {
+    let (mut list, mut at, mut extents) = (Arc::clone(lists), row, Vec::new());
+    while let Some(inner) = list.as_list_opt::<i32>().filter(|list| list.len() > at && list.is_valid(at)) {
+        let length = inner.value_length(at);
+        if length == 0 {
+            break;
+        }
+        extents.push(length);
+        (list, at) = (inner.value(at), 0);
+    }
+    extents
+}
+
+fn dimensions(call: &Call<'_>) -> Result<ArrayRef> {
+    let Some(lists) = call.arrays.first() else { return plan_err!("`array_ndims` takes a list") };
+    let count = |row: usize| i32::try_from(extents(lists, row).len()).ok().filter(|count| *count > 0);
+    Ok(Arc::new((0..call.rows()).map(count).collect::<Int32Array>()))
+}
+
+/// `[1:2][1:3]`.
+fn bounds(call: &Call<'_>) -> Result<ArrayRef> {
+    let Some(lists) = call.arrays.first() else { return plan_err!("`array_dims` takes a list") };
+    let text = |row: usize| {
+        let text: String = extents(lists, row).iter().map(|length| format!("[1:{length}]")).collect();
+        (!text.is_empty()).then_some(text)
+    };
+    Ok(Arc::new((0..call.rows()).map(text).collect::<StringViewArray>()))
+}
+
+/// The elements as texts, one behind the other; NULL is left out, or has a text.
+fn joined(call: &Call<'_>) -> Result<ArrayRef> {
+    let Some(lists) = call.arrays.first() else { return plan_err!("`array_to_string` takes a list") };
+    let (between, otherwise) = (call.texts(1)?, call.texts(2)?);
+    let text = |row: usize| {
+        if lists.is_null(row) || between.is_null(row) {
+            return Ok(None);
+        }
+        let mut values = lists.slice(row, 1);
+        while is_list(values.data_type()) {
+            let inner = usual(&values)?;
+            let (first, end) = match inner.value_offsets() {
+                [first, .., end] => (*first as usize, *end as usize),
+                _ => (0, 0),
+            };
+            values = inner.values().slice(first, end - first);
+        }
+        let values = cast(&element_texts(&values)?, &DataType::Utf8)?;
+        let otherwise = otherwise.is_valid(row).then(|| otherwise.value(row));
+        let texts: Vec<&str> =
+            values.as_string::<i32>().iter().filter_map(|value| value.or(otherwise)).collect();
+        Ok(Some(texts.join(between.value(row))))
+    };
+    Ok(Arc::new((0..call.rows()).map(text).collect::<Result<StringViewArray>>()?))
 }
 
 fn of_dimension(types: &[DataType]) -> Option<Vec<DataType>> {

@@ -1,0 +1,116 @@
+//! Intervals that are equally long are equal: they are one group, and one of them is in a list of the other.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, Result};
+use datafusion::functions_aggregate::first_last::first_value_udaf;
+use datafusion::logical_expr::expr::InSubquery;
+use datafusion::logical_expr::{
+    Aggregate, Distinct, DistinctOn, Expr, Join, LogicalPlan, Projection, Subquery,
+};
+
+use super::intervals::{is_interval, ordered};
+
+/// The names of the columns that hold the length of a group's intervals, and the first of them.
+const LENGTH: &str = "__interval_length";
+const FIRST: &str = "__interval_first";
+
+/// Groups, joins and finds intervals by their length.
+pub fn intervals_by_length(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    match node {
+        LogicalPlan::Aggregate(aggregate) => group_by_length(aggregate),
+        LogicalPlan::Distinct(Distinct::All(input)) if has_interval(&input) => {
+            let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
+            group_by_length(Aggregate::try_new(input, columns, Vec::new())?)
+        }
+        LogicalPlan::Distinct(Distinct::On(on)) => Ok(distinct_by_length(on)),
+        LogicalPlan::Join(join) => Ok(join_by_length(join)),
+        LogicalPlan::Filter(_) | LogicalPlan::Projection(_) => {
+            node.map_expressions(|expr| expr.transform_up(find_by_length))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+fn has_interval(plan: &LogicalPlan) -> bool {
+    plan.schema().fields().iter().any(|field| matches!(field.data_type(), DataType::Interval(_)))
+}
+
+/// Each group shows the first of its intervals.
+fn group_by_length(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
+    let schema = aggregate.input.schema();
+    let is_span = |expr: &Expr| is_interval(expr, schema);
+    if !aggregate.group_expr.iter().any(is_span) {
+        return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+    }
+    let mut firsts = Vec::new();
+    let mut columns = Vec::new();
+    let groups = aggregate.group_expr.iter().enumerate().map(|(at, group)| {
+        if !is_span(group) {
+            columns.push(None);
+            return group.clone();
+        }
+        let first = format!("{FIRST}_{at}");
+        firsts.push(first_value_udaf().call(vec![group.clone()]).alias(&first));
+        columns.push(Some(first));
+        ordered(group.clone()).alias(format!("{LENGTH}_{at}"))
+    });
+    let groups: Vec<Expr> = groups.collect();
+    let aggregates = aggregate.aggr_expr.iter().cloned().chain(firsts).collect();
+    let grouped = Aggregate::try_new(Arc::clone(&aggregate.input), groups, aggregates)?;
+    let shown = aggregate.schema.iter().enumerate().map(|(at, (relation, field))| {
+        match columns.get(at).and_then(Option::as_ref) {
+            Some(first) => {
+                let first = Expr::Column(Column::new_unqualified(first));
+                first.alias_qualified(relation.cloned(), field.name())
+            }
+            None => Expr::Column(Column::from((relation, field))),
+        }
+    });
+    let shown = Projection::try_new(shown.collect(), Arc::new(LogicalPlan::Aggregate(grouped)))?;
+    Ok(Transformed::yes(LogicalPlan::Projection(shown)))
+}
+
+fn distinct_by_length(mut on: DistinctOn) -> Transformed<LogicalPlan> {
+    let schema = on.input.schema();
+    let mut changed = false;
+    let sorted = on.sort_expr.iter_mut().flatten().map(|sort| &mut sort.expr);
+    for expr in on.on_expr.iter_mut().chain(sorted).filter(|expr| is_interval(expr, schema)) {
+        *expr = ordered(std::mem::take(expr));
+        changed = true;
+    }
+    let node = LogicalPlan::Distinct(Distinct::On(on));
+    if changed { Transformed::yes(node) } else { Transformed::no(node) }
+}
+
+/// Also those joins that INTERSECT and EXCEPT are.
+fn join_by_length(mut join: Join) -> Transformed<LogicalPlan> {
+    let mut changed = false;
+    for (left, right) in &mut join.on {
+        if is_interval(left, join.left.schema()) && is_interval(right, join.right.schema()) {
+            *left = ordered(std::mem::take(left));
+            *right = ordered(std::mem::take(right));
+            changed = true;
+        }
+    }
+    let node = LogicalPlan::Join(join);
+    if changed { Transformed::yes(node) } else { Transformed::no(node) }
+}
+
+fn find_by_length(expr: Expr) -> Result<Transformed<Expr>> {
+    let Expr::InSubquery(InSubquery { expr: value, subquery, negated }) = expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let rows = &subquery.subquery;
+    let columns = rows.schema().columns();
+    let (true, [column]) = (has_interval(rows), columns.as_slice()) else {
+        return Ok(Transformed::no(Expr::InSubquery(InSubquery { expr: value, subquery, negated })));
+    };
+    let length = ordered(Expr::Column(column.clone())).alias(LENGTH);
+    let lengths = Projection::try_new(vec![length], Arc::clone(rows))?;
+    let subquery = Subquery { subquery: Arc::new(LogicalPlan::Projection(lengths)), ..subquery };
+    let found = InSubquery { expr: Box::new(ordered(*value)), subquery, negated };
+    Ok(Transformed::yes(Expr::InSubquery(found)))
+}
