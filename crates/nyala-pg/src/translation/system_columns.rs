@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(ast.to_string().replace("pg_class c", "pg_class AS c"), expected);
         let mut ast = statement("SELECT tableoid, typname[0] FROM pg_catalog.pg_type").unwrap();
         replace(&mut ast);
-        let expected = "SELECT nyala_regclass('pg_catalog.pg_type') AS tableoid, substr(typname, (0) + 1, 1) \
+        let expected = "SELECT nyala_regclass('pg_catalog.pg_type') AS tableoid, SUBSTR(typname, (0) + 1, 1) \
              FROM pg_catalog.pg_type";
         assert_eq!(ast.to_string(), expected);
     }
