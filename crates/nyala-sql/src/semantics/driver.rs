@@ -15,7 +15,7 @@ use super::categories::check_union;
 use super::decimals::unions_meet;
 use super::guards::conditions_first;
 use super::integers::narrow_columns;
-use super::interval_groups::intervals_by_length;
+use super::interval_groups::{groups_by_length, intervals_by_length};
 use super::intervals::sort_in_order;
 use super::moments::tell_apart;
 use super::sets::{count_copies, distinct_by_groups};
@@ -60,6 +60,10 @@ pub fn lower_plan(
                 }
                 lower_node(node, meanings, config)
             })?;
+            let lowered = match phase {
+                Phase::Types => lowered.transform_data(groups_by_length)?,
+                _ => lowered,
+            };
             // Types change from here up. Later the names and types of columns stay as they are.
             is_stale |= lowered.transformed && phase <= Phase::Constants;
             match is_stale {

@@ -17,10 +17,9 @@ use super::intervals::{is_interval, ordered};
 const LENGTH: &str = "__interval_length";
 const FIRST: &str = "__interval_first";
 
-/// Groups, joins and finds intervals by their length.
+/// Joins and finds intervals by their length, and drops those that are as long as another.
 pub fn intervals_by_length(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     match node {
-        LogicalPlan::Aggregate(aggregate) => group_by_length(aggregate),
         LogicalPlan::Distinct(Distinct::All(input)) if has_interval(&input) => {
             let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
             group_by_length(Aggregate::try_new(input, columns, Vec::new())?)
@@ -30,6 +29,14 @@ pub fn intervals_by_length(node: LogicalPlan) -> Result<Transformed<LogicalPlan>
         LogicalPlan::Filter(_) | LogicalPlan::Projection(_) => {
             node.map_expressions(|expr| expr.transform_up(find_by_length))
         }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// Groups intervals by their length. The expressions of the node have their meaning already: no rule comes to the node below.
+pub fn groups_by_length(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    match node {
+        LogicalPlan::Aggregate(aggregate) => group_by_length(aggregate),
         other => Ok(Transformed::no(other)),
     }
 }

@@ -38,11 +38,13 @@ pub fn functions(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
         Some(Arc::new(ScalarUDF::from(Renamed { name, other: Arc::clone(other) }).with_aliases([alias])))
     });
     let length = Plain::udf("array_length", of_dimension, |_| DataType::Int32, lengths);
+    let ndims = Plain::udf("array_ndims", of_one_list, |_| DataType::Int32, dimensions);
+    let dims = Plain::udf("array_dims", of_one_list, |_| DataType::Utf8View, bounds);
     let written = Plain::udf("array_to_string", of_list_and_texts, |_| DataType::Utf8View, joined);
     let own = [
         Arc::new(length.as_ref().clone().with_aliases(["list_length"])),
-        Plain::udf("array_ndims", of_one_list, |_| DataType::Int32, dimensions),
-        Plain::udf("array_dims", of_one_list, |_| DataType::Utf8View, bounds),
+        Arc::new(ndims.as_ref().clone().with_aliases(["list_ndims"])),
+        Arc::new(dims.as_ref().clone().with_aliases(["list_dims"])),
         Arc::new(written.as_ref().clone().with_aliases(["list_to_string", "array_join", "list_join"])),
         Plain::udf("isfinite", of_time, |_| DataType::Boolean, finite),
     ];
