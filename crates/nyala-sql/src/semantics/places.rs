@@ -31,18 +31,20 @@ impl Meaning for DecimalPlaces {
             return Ok(Transformed::no(expr));
         };
         let mut data_type = args.first().and_then(|number| number.get_type(scope.schema).ok());
-        // A whole number is rounded as a decimal, which has room for one digit more.
+        let places = match args.get(1) {
+            None => Some(0),
+            Some(places) => whole(places).filter(|places| *places <= MOST),
+        };
+        // A whole number that is rounded before the point is a decimal, which has room for one digit more. Other roundings leave whole
+        // numbers as they are; a column of a UNION may turn out to be none.
         if let (Some(digits), [number, _]) =
             (data_type.as_ref().and_then(digits_of_integer), args.as_mut_slice())
+            && places.is_some_and(|places| places < 0)
         {
             let decimal = DataType::Decimal128(digits, 0);
             *number = cast(std::mem::take(number), decimal.clone());
             data_type = Some(decimal);
         }
-        let places = match args.get(1) {
-            None => Some(0),
-            Some(places) => whole(places).filter(|places| *places <= MOST),
-        };
         let (
             Some(DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale)),
             Some(places),
