@@ -24,6 +24,12 @@ async fn the_cube_that_is_found_is_the_best_of_all() {
         }
         cubes.push(cube);
     }
+    // A change of the files after a build leaves a cube without segments that may be used: some are built for the last files.
+    for n in 0..CUBES {
+        if random.chance(50) {
+            test.run(&format!("BUILD CUBE c{n}")).await;
+        }
+    }
     let mut hits = 0;
     for _ in 0..QUERIES {
         let (cube, dimensions, measures, _) = &cubes[random.below(CUBES)];

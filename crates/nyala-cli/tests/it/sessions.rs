@@ -1,4 +1,4 @@
-//! Sessions of PostgreSQL's protocol that reach each other, and what they are told about columns and parameters.
+//! Sessions of PostgreSQL's protocol: notifications, signals, advisory locks, and descriptions of columns and parameters.
 
 use std::time::{Duration, Instant};
 
@@ -62,6 +62,9 @@ async fn sessions_cancel_and_end_each_other() {
         let began = Instant::now();
         let signal = async {
             tokio::time::sleep(Duration::from_millis(300)).await;
+            let running = "SELECT query FROM pg_stat_activity WHERE pid = $1";
+            let running: String = boss.query_one(running, &[&target]).await.unwrap().get(0);
+            assert_eq!(running, "SELECT pg_sleep(600)", "without the token of its session");
             boss.query_one(&format!("SELECT {ends}({target})"), &[]).await.unwrap().get::<_, bool>(0)
         };
         let (slept, sent) = tokio::join!(sleeper.batch_execute("SELECT pg_sleep(600)"), signal);
@@ -72,6 +75,24 @@ async fn sessions_cancel_and_end_each_other() {
     assert!(sleeper.batch_execute("SELECT 1").await.is_err(), "it is no longer connected");
     let rest = boss.query_one("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", &[&target]).await;
     assert_eq!(rest.unwrap().get::<_, i64>(0), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_session_acts_for_another() {
+    let server = Server::empty(&[]);
+    let ((boss, _), (other, _)) = (connect(&server).await, connect(&server).await);
+    let boss_id = process_id(&boss).await;
+    for call in [
+        format!("pg_terminate_backend({boss_id}, {boss_id}, 0)"),
+        format!("pg_terminate_backend('{boss_id}', {boss_id}, 0)"),
+        format!("set_config('{boss_id}:0', 'work_mem', '1MB', false)"),
+        format!("pg_notify('{boss_id}:', 'news', 'forged')"),
+        format!("pg_advisory_unlock('{boss_id}', 1, 2)"),
+    ] {
+        assert!(other.batch_execute(&format!("SELECT {call}")).await.is_err(), "{call}");
+        assert_ne!(server.try_query(&format!("SELECT {call}")).status, 200, "{call}");
+    }
+    assert_eq!(process_id(&boss).await, boss_id);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -108,12 +108,12 @@ impl LiveProvider {
         Self { written: Some(Arc::new(lsns)), ..self.clone() }
     }
 
-    /// Whether the planner is told that its key decides its other columns.
+    /// Whether it has a key constraint, from which the planner derives functional dependencies.
     pub fn has_key(&self) -> bool {
         !self.constraints.is_empty()
     }
 
-    /// The same table, of whose key the planner is told nothing.
+    /// The same table without its key constraint.
     pub fn without_key(&self) -> Self {
         Self { constraints: Constraints::default(), ..self.clone() }
     }

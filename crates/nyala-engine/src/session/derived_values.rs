@@ -1,4 +1,4 @@
-//! VALUES in FROM, whose columns are its own also in an INSERT.
+//! VALUES in FROM: the columns have the types of the values, also in an INSERT.
 
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::LogicalPlanBuilder;

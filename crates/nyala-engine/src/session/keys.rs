@@ -1,4 +1,4 @@
-//! Keys of tables: what they decide when names are resolved, and that they decide nothing afterwards.
+//! Functional dependencies of primary keys: GROUP BY uses them while names are resolved, and the optimizer gets none.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use nyala_cube::live::LiveProvider;
 pub struct KeysOfTables;
 
 thread_local! {
-    /// Whether this thread plans a relation whose keys are taken off afterwards.
+    /// Whether the relation that this thread plans next is planned for [`KeysOfTables`], which drops its dependencies afterwards.
     static IS_BELOW: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -46,7 +46,7 @@ impl RelationPlanner for KeysOfTables {
     }
 }
 
-/// Whether it is a table itself, under whatever name.
+/// Whether it is a scan of a table, with or without an alias.
 fn is_table(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::SubqueryAlias(alias) => is_table(&alias.input),
@@ -54,22 +54,22 @@ fn is_table(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// The same subquery, whose columns decide nothing.
+/// The same subquery without functional dependencies.
 fn without_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(match plan {
         LogicalPlan::SubqueryAlias(mut alias) => {
-            alias.schema = deciding_nothing(&alias.schema)?;
+            alias.schema = without_dependencies(&alias.schema)?;
             LogicalPlan::SubqueryAlias(alias)
         }
         LogicalPlan::Projection(mut projection) => {
-            projection.schema = deciding_nothing(&projection.schema)?;
+            projection.schema = without_dependencies(&projection.schema)?;
             LogicalPlan::Projection(projection)
         }
         plan => plan,
     })
 }
 
-fn deciding_nothing(schema: &DFSchemaRef) -> Result<DFSchemaRef> {
+fn without_dependencies(schema: &DFSchemaRef) -> Result<DFSchemaRef> {
     if schema.functional_dependencies().is_empty() {
         return Ok(Arc::clone(schema));
     }
@@ -112,6 +112,6 @@ fn keyless(mut scan: TableScan) -> Result<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
     };
     scan.source = provider_as_source(Arc::new(live.without_key()));
-    scan.projected_schema = deciding_nothing(&scan.projected_schema)?;
+    scan.projected_schema = without_dependencies(&scan.projected_schema)?;
     Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
 }

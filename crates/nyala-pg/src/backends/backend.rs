@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -54,6 +55,8 @@ pub enum Action {
 pub struct Backend {
     /// The number of BackendKeyData.
     pub process_id: i32,
+    /// Names this connection in calls of functions that act on it. No other connection can guess it.
+    pub token: String,
     /// The name that the client gave.
     pub user: String,
     /// None for the owner of the data.
@@ -81,6 +84,12 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The number of a connection, and 128 bits of chance.
+fn token(process_id: i32) -> String {
+    let chance = || RandomState::new().build_hasher().finish();
+    format!("{process_id}:{:016x}{:016x}", chance(), chance())
+}
+
 impl Backend {
     /// A connection that begins.
     pub fn new(
@@ -92,6 +101,7 @@ impl Backend {
     ) -> Self {
         Self {
             process_id,
+            token: token(process_id),
             user: user.to_owned(),
             role,
             client: client.to_owned(),

@@ -1,5 +1,5 @@
-//! Functions that act on sessions: each call has the number of its own session as its first argument, which the
-//! translation adds.
+//! Functions that act on sessions: each call has the token of its own session as its first argument, which the
+//! translation adds. The number of a session is known to all, so that with it a client could act for another session.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -173,12 +173,17 @@ impl Call<'_> {
     }
 
     /// The session that the statement is of.
-    fn session(&self) -> Result<Option<Arc<Backend>>> {
-        Ok(self.process_id()?.and_then(|id| BACKENDS.get(id)))
-    }
-
-    fn process_id(&self) -> Result<Option<i32>> {
-        Ok(self.number(0)?.and_then(|number| i32::try_from(number).ok()))
+    fn session(&self) -> Result<Arc<Backend>> {
+        let token = self.text(0)?.unwrap_or_default();
+        let number = token.split_once(':').and_then(|(number, _)| number.parse().ok());
+        number.and_then(|number| BACKENDS.get(number)).filter(|session| session.token == token).ok_or_else(
+            || {
+                let message =
+                    "functions of sessions act for the session that calls them, over PostgreSQL's protocol";
+                let error = QueryError::new(ErrorKind::PermissionDenied, message);
+                failed(error.hint("call them without a first argument of your own"))
+            },
+        )
     }
 
     /// What an advisory lock is about; none if an argument is NULL.
@@ -205,9 +210,7 @@ fn answer(name: &str, call: &Call<'_>) -> Result<Answer> {
         "pg_cancel_backend" => signal(call, Backend::cancel),
         "pg_terminate_backend" => signal(call, Backend::terminate),
         "pg_advisory_unlock_all" => {
-            if let Some(process_id) = call.process_id()? {
-                BACKENDS.unlock_all(process_id, Some(false));
-            }
+            BACKENDS.unlock_all(call.session()?.process_id, Some(false));
             Ok(Answer::VOID)
         }
         "pg_notify" => {
@@ -240,17 +243,16 @@ fn answer(name: &str, call: &Call<'_>) -> Result<Answer> {
 
 /// Asks the session of the statement to do something once it is done.
 fn ask(call: &Call<'_>, action: Action) -> Result<Answer> {
-    if let Some(session) = call.session()? {
-        session.ask(action);
-    }
+    call.session()?.ask(action);
     Ok(Answer::VOID)
 }
 
-/// Superusers may end anything, all others what they began.
+/// The owner of the data may end any session, and a role the sessions of that role.
 fn signal(call: &Call<'_>, send: impl Fn(&Backend)) -> Result<Answer> {
+    let own = call.session()?;
     let Some(process_id) = call.number(1)? else { return Ok(Answer::Null) };
     let target = i32::try_from(process_id).ok().and_then(|id| BACKENDS.get(id));
-    let (Some(own), Some(target)) = (call.session()?, target) else { return Ok(Answer::Truth(false)) };
+    let Some(target) = target else { return Ok(Answer::Truth(false)) };
     if own.role.is_some() && own.role != target.role {
         let message = format!("must be the role of process {process_id}, or a superuser, to signal it");
         return Err(failed(QueryError::new(ErrorKind::PermissionDenied, message)));
@@ -260,15 +262,15 @@ fn signal(call: &Call<'_>, send: impl Fn(&Backend)) -> Result<Answer> {
 }
 
 fn on_lock(name: &str, call: &Call<'_>) -> Result<Answer> {
-    let (Some(process_id), Some(key)) = (call.process_id()?, call.key()?) else { return Ok(Answer::Null) };
+    let session = call.session()?;
+    let Some(key) = call.key()? else { return Ok(Answer::Null) };
+    let process_id = session.process_id;
     let mode = Mode { shared: name.ends_with("_shared"), of_transaction: name.contains("_xact_") };
     if name.starts_with("pg_advisory_unlock") {
         return Ok(Answer::Truth(BACKENDS.unlock(key, process_id, mode.shared)));
     }
     let taken = BACKENDS.try_lock(key, process_id, mode);
-    if let Some(session) = call.session()?
-        && mode.of_transaction
-    {
+    if mode.of_transaction {
         session.note_transaction_lock();
     }
     if name.starts_with("pg_try_") {

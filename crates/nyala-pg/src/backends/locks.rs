@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// What is locked: one number of eight bytes, or two of four.
+/// The key of an advisory lock: one BIGINT or two INTEGERs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
     One(i64),

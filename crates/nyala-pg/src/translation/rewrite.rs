@@ -178,6 +178,9 @@ mod tests {
         fn process_id(&self) -> i32 {
             7
         }
+        fn token(&self) -> String {
+            "7:token".to_owned()
+        }
         fn client(&self) -> String {
             "127.0.0.1:4711".to_owned()
         }
@@ -228,7 +231,7 @@ mod tests {
         check("SELECT current_user", "SELECT 'ann' AS session_user");
         check("SELECT current_role", "SELECT 'ann' AS current_role");
         check("SELECT inet_client_port()", "SELECT 4711 AS inet_client_port");
-        check("SELECT pg_cancel_backend(9)", "SELECT pg_cancel_backend(7, 9)");
+        check("SELECT pg_cancel_backend(9)", "SELECT pg_cancel_backend('7:token', 9)");
         check("SELECT pg_backend_pid()", "SELECT 7 AS pg_backend_pid");
         check("SELECT pg_catalog.current_schema() || ''", "SELECT 'sales' || ''");
         check("SELECT current_setting('search_path')", "SELECT '\"$user\", sales' AS current_setting");

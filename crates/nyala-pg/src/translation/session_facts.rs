@@ -12,6 +12,8 @@ pub trait SessionFacts {
     fn role(&self) -> String;
     /// The number a cancel request names.
     fn process_id(&self) -> i32;
+    /// The token of the connection, for functions that act on it.
+    fn token(&self) -> String;
     /// Address of the client.
     fn client(&self) -> String;
     /// The prepared statements.

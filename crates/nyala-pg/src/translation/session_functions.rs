@@ -1,4 +1,4 @@
-//! Functions of the session: calls become values, or get the role and the number of the session as arguments.
+//! Functions of the session: calls become values, or get the role and the token of the session as arguments.
 
 use std::net::SocketAddr;
 
@@ -108,7 +108,7 @@ impl<F: SessionFacts> SessionFunctions<'_, F> {
         }
     }
 
-    /// Puts the session's number first in a call that acts on sessions.
+    /// Puts the session's token first in a call that acts on sessions.
     fn name_session(&self, function: &mut Function) {
         let name = name_of(function);
         let counts = WITH_SESSION.iter().find(|(known, _)| *known == name).map(|(_, counts)| *counts);
@@ -119,7 +119,7 @@ impl<F: SessionFacts> SessionFunctions<'_, F> {
         if let FunctionArguments::List(list) = &mut function.args
             && counts.contains(&list.args.len())
         {
-            let session = FunctionArg::Unnamed(FunctionArgExpr::Expr(number(self.facts.process_id())));
+            let session = FunctionArg::Unnamed(FunctionArgExpr::Expr(text(self.facts.token())));
             list.args.insert(0, session);
         }
     }

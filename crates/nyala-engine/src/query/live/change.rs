@@ -177,7 +177,7 @@ impl Work<'_> {
         Ok(Step { write: write.when(Condition::Versions(versions)), count, given })
     }
 
-    /// Each row of the table once, of rows whose first `own` columns are the table's.
+    /// Drops copies of rows that were joined to several rows of other tables. The first `own` columns of `rows` are the table's.
     async fn once_each(
         &self,
         rows: RecordBatch,

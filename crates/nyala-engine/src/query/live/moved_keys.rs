@@ -1,4 +1,4 @@
-//! Rows whose UPDATE gives them another key: they are deleted under the old key and inserted under the new one, in one write.
+//! UPDATE of key columns: each row is deleted under its old key and inserted under its new one, in one write.
 
 use std::collections::HashMap;
 

@@ -25,7 +25,7 @@ pub enum Origin {
         /// Whether a view is between the statement and the table.
         through_view: bool,
     },
-    /// A function, whose type may be that of its first argument; functions of JSON give texts.
+    /// The result of a function. Its type may depend on that of the first argument, and functions of JSON give texts.
     Call {
         /// Its name.
         name: String,

@@ -65,6 +65,10 @@ impl SessionFacts for Connection {
         self.key.process_id
     }
 
+    fn token(&self) -> String {
+        self.backend.token.clone()
+    }
+
     fn client(&self) -> String {
         self.session.options().client.clone()
     }
