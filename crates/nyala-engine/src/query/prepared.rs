@@ -68,7 +68,7 @@ impl Prepared {
     }
 
     /// The text as the client wrote it, or as the statement displays, for lists and logs.
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         match &self.0 {
             Form::OfShape(text) => &text.sql,
             _ => self.described().text(),

@@ -51,6 +51,15 @@ pub enum Action {
     Sleep(Duration),
 }
 
+/// The statement of a connection that waits because of `pg_sleep`. The engine has run it already.
+#[derive(Debug, Clone)]
+pub struct Asleep {
+    /// The text of the client.
+    pub text: String,
+    /// When the wait began, in microseconds since 1970.
+    pub since_us: i64,
+}
+
 /// A connection, as long as it lives.
 pub struct Backend {
     /// The number of BackendKeyData.
@@ -66,6 +75,7 @@ pub struct Backend {
     /// Microseconds since 1970.
     pub begun_us: i64,
     application: Mutex<String>,
+    asleep: Mutex<Option<Asleep>>,
     signals: Box<dyn Signals>,
     has_actions: AtomicBool,
     has_transaction_locks: AtomicBool,
@@ -107,6 +117,7 @@ impl Backend {
             client: client.to_owned(),
             begun_us: chrono::Utc::now().timestamp_micros(),
             application: Mutex::default(),
+            asleep: Mutex::default(),
             signals,
             has_actions: AtomicBool::new(false),
             has_transaction_locks: AtomicBool::new(false),
@@ -124,6 +135,17 @@ impl Backend {
     /// Changes it.
     pub fn set_application(&self, name: &str) {
         name.clone_into(&mut lock(&self.application));
+    }
+
+    /// The statement whose `pg_sleep` it waits for.
+    pub fn asleep(&self) -> Option<Asleep> {
+        lock(&self.asleep).clone()
+    }
+
+    /// Begins or ends a wait.
+    pub fn set_asleep(&self, text: Option<&str>) {
+        let since_us = chrono::Utc::now().timestamp_micros();
+        *lock(&self.asleep) = text.map(|text| Asleep { text: text.to_owned(), since_us });
     }
 
     /// Cancels its running statement.

@@ -6,6 +6,6 @@ mod functions;
 mod locks;
 mod registry;
 
-pub use backend::{Action, Backend, Notification, Signals};
+pub use backend::{Action, Asleep, Backend, Notification, Signals};
 pub use functions::{WITH_SESSION, register};
 pub use registry::{BACKENDS, Backends};

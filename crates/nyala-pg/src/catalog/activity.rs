@@ -20,7 +20,7 @@ use super::database::{DATABASE, Database};
 use super::functions::OWNER;
 use super::oids;
 use super::statistics::ACTIVITY_COLUMNS;
-use crate::backends::{BACKENDS, Backend};
+use crate::backends::{Asleep, BACKENDS, Backend};
 
 /// Its name.
 pub const NAME: &str = "pg_stat_activity";
@@ -45,8 +45,11 @@ impl Activity {
                 running.extend((0..batch.num_rows()).filter_map(|at| running_of(batch, at)));
             }
         }
-        let backends = BACKENDS.all();
-        Ok(backends.iter().map(|backend| row_of(backend, running.get(&backend.process_id))).collect())
+        let row = |backend: &Arc<Backend>| {
+            let asleep = || backend.asleep().map(RunningQuery::from);
+            row_of(backend, running.remove(&backend.process_id).or_else(asleep).as_ref())
+        };
+        Ok(BACKENDS.all().iter().map(row).collect())
     }
 }
 
@@ -55,6 +58,12 @@ struct RunningQuery {
     number: Option<i64>,
     text: Option<String>,
     begun: Cell,
+}
+
+impl From<Asleep> for RunningQuery {
+    fn from(asleep: Asleep) -> Self {
+        Self { number: None, text: Some(asleep.text), begun: Cell::Time(asleep.since_us) }
+    }
 }
 
 fn running_of(batch: &RecordBatch, at: usize) -> Option<(i32, RunningQuery)> {

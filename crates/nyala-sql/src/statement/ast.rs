@@ -14,6 +14,7 @@ use super::live::LiveStatement;
 use super::options::{StatementOption, show_options};
 use super::relations::RelationStatement;
 use super::roles::RoleStatement;
+use super::session_tokens::without_tokens;
 use super::unneeded::Unneeded;
 
 /// One parsed statement, not yet planned. Displays as SQL.
@@ -249,12 +250,13 @@ impl Statement {
     /// So many bytes of its text, or of how it displays; a long list of values is not written to its end for that.
     pub fn beginning(&self, bytes: usize) -> String {
         let mut begun = Beginning { text: String::new(), left: bytes };
-        // Fails when there is no room left.
-        let _ = match &self.text {
-            Some(text) => begun.write_str(text),
-            None => write!(begun, "{self}"),
-        };
-        begun.text
+        // Both fail when there is no room left.
+        if let Some(text) = &self.text {
+            let _ = begun.write_str(text);
+            return begun.text;
+        }
+        let _ = write!(begun, "{self}");
+        without_tokens(&begun.text)
     }
 
     /// A query as a statement of its own.

@@ -36,6 +36,7 @@ mod roles;
 mod secrets;
 mod select;
 mod session_spelling;
+mod session_tokens;
 mod set_functions;
 mod shape;
 mod snippets;

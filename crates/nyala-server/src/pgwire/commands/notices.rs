@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nyala_engine::Prepared;
 use nyala_model::time_text::parse_time;
 use nyala_pg::backends::{Action, BACKENDS, Notification};
 use pgwire::messages::PgWireBackendMessage;
@@ -11,6 +12,7 @@ use super::command::Assignment;
 use super::setting_commands::setting_of;
 use crate::pgwire::errors::{Failure, Stop, sqlstate};
 use crate::pgwire::protocol::connection::Connection;
+use crate::pgwire::protocol::portal::Plan;
 
 /// Longest name of a channel, in bytes.
 const MAX_CHANNEL_BYTES: usize = 63;
@@ -19,11 +21,16 @@ const MAX_PAYLOAD_BYTES: usize = 7999;
 
 impl Connection {
     /// Does what functions of the statement asked for, in order.
-    pub async fn perform(&mut self) -> Result<(), Stop> {
+    pub async fn perform(&mut self, plan: &Plan) -> Result<(), Stop> {
         for action in self.backend.take_actions() {
             match action {
                 Action::Notify { channel, payload } => self.notify(channel, payload)?,
-                Action::Sleep(time) => self.sleep(time).await?,
+                Action::Sleep(time) => {
+                    self.backend.set_asleep(plan.prepared().map(Prepared::text));
+                    let slept = self.sleep(time).await;
+                    self.backend.set_asleep(None);
+                    slept?;
+                }
                 // Outside of a transaction, it ends with the statement.
                 Action::Set { local: true, .. } if !self.transaction.is_open() => {}
                 Action::Set { name, value, local } => {

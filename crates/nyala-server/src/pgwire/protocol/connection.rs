@@ -365,7 +365,8 @@ impl Connection {
         }
         let tag = rows.tag.text(sent);
         portal.progress = Progress::Finished;
-        self.perform().await?;
+        let bound = Arc::clone(&portal.bound);
+        self.perform(&bound.stored.plan).await?;
         self.complete(tag)
     }
 
@@ -376,7 +377,7 @@ impl Connection {
             Reply::Rows(rows) => portal.progress = Progress::Running(rows),
             Reply::Done(tag) => {
                 portal.progress = Progress::Finished;
-                self.perform().await?;
+                self.perform(&bound.stored.plan).await?;
                 self.complete(tag)?;
             }
             Reply::Empty => {
