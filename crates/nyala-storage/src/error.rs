@@ -100,4 +100,18 @@ pub enum StorageError {
         /// The error of the operating system.
         source: std::io::Error,
     },
+    /// The folder of the block cache cannot be created or written.
+    #[error("cannot use cache folder `{}`: {source}; check `storage.cache.folder`, or set `storage.cache.enabled = false`", path.display())]
+    CacheFolder {
+        /// The folder.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// Another process uses the folder of the block cache.
+    #[error("cache folder `{}` is in use by another process; give each server a `storage.cache.folder` of its own", path.display())]
+    CacheInUse {
+        /// The folder.
+        path: PathBuf,
+    },
 }

@@ -1,0 +1,378 @@
+//! Blocks on local disk: which are there, and which are worth their room.
+//!
+//! The index decides before a block is written (TinyLFU), so that a scan of cold data writes little. One thread writes and
+//! deletes, in the order in which the index decided.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::{self, JoinHandle};
+
+use bytes::Bytes;
+use moka::notification::RemovalCause;
+use moka::sync::Cache;
+
+use super::block::{BlockId, Cut, FileId};
+use super::block_file::{self, Unusable};
+use super::health::Health;
+use super::stats::{CacheStats, add};
+use crate::StorageError;
+
+/// Blocks that wait to be written, in bytes. A block beyond is not kept.
+const MAX_QUEUED_BYTES: u64 = 24 << 20;
+/// A file takes whole blocks of the file system.
+const FILE_SYSTEM_KIB: u64 = 4;
+/// File in the folder that is locked while a process uses it.
+const LOCK: &str = "nyala-cache.lock";
+const TEMPORARY: &str = "new-block";
+
+/// A block that the index keeps.
+#[derive(Debug)]
+struct Entry {
+    kib: u32,
+    /// Whether its file is written.
+    written: AtomicBool,
+}
+
+enum Task {
+    /// Writes a block that the index kept. The guard is dropped afterwards.
+    Write { block: BlockId, data: Bytes, entry: Arc<Entry>, guard: Box<dyn Send> },
+    Delete(BlockId),
+    /// Notes the name of a file.
+    Name(FileId, Arc<str>),
+    /// Tells that everything before is done.
+    Flush(Sender<()>),
+    Stop,
+}
+
+/// A folder of blocks.
+#[derive(Debug)]
+pub struct Disk {
+    folder: PathBuf,
+    index: Cache<BlockId, Arc<Entry>>,
+    /// Whether all files of the folder are in the index. Before that, a block that it does not know may be there.
+    recovered: AtomicBool,
+    queued_bytes: Arc<AtomicU64>,
+    tasks: Sender<Task>,
+    reading: Health,
+    stats: Arc<CacheStats>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Disk {
+    /// Writes what was kept, and unlocks the folder.
+    fn drop(&mut self) {
+        let _ = self.tasks.send(Task::Stop);
+        let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Disk {
+    /// Locks the folder, and finds its blocks in the background.
+    pub fn open(folder: &Path, max_bytes: u64, stats: &Arc<CacheStats>) -> Result<Arc<Self>, StorageError> {
+        let failed = |source| StorageError::CacheFolder { path: folder.to_owned(), source };
+        let lock = lock(folder)?;
+        for number in 0..=u8::MAX {
+            fs::create_dir_all(folder.join(format!("{number:02x}"))).map_err(failed)?;
+        }
+        let (tasks, waiting) = mpsc::channel();
+        let evicted = (tasks.clone(), Arc::clone(stats));
+        let index = Cache::builder()
+            .max_capacity(max_bytes >> 10)
+            .weigher(|_, entry: &Arc<Entry>| entry.kib)
+            .eviction_listener(move |block: Arc<BlockId>, _, cause| {
+                if cause != RemovalCause::Replaced {
+                    add(&evicted.1.evicted_blocks, 1);
+                    // The writer ends only after the index.
+                    let _ = evicted.0.send(Task::Delete(*block));
+                }
+            })
+            .build();
+        let queued_bytes = Arc::new(AtomicU64::new(0));
+        let disk = Arc::new(Self {
+            folder: folder.to_owned(),
+            index: index.clone(),
+            recovered: AtomicBool::new(false),
+            queued_bytes: Arc::clone(&queued_bytes),
+            tasks,
+            reading: Health::new("read"),
+            stats: Arc::clone(stats),
+            writer: Mutex::default(),
+        });
+        let writer = Writer {
+            _lock: lock,
+            folder: folder.to_owned(),
+            index: index.clone(),
+            queued_bytes,
+            health: Health::new("write"),
+            stats: Arc::clone(stats),
+        };
+        let writer = spawn("cache-writer", move || writer.run(&waiting)).map_err(failed)?;
+        *disk.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
+        let weak = Arc::downgrade(&disk);
+        let folder = folder.to_owned();
+        spawn("cache-recovery", move || recover(&folder, &index, &weak)).map_err(failed)?;
+        Ok(disk)
+    }
+
+    /// Whether a block may be read from here. Counts as a use of the block, also if it is not here.
+    pub fn has(&self, block: &BlockId) -> bool {
+        let known = self.index.get(block);
+        if !self.reading.is_on() {
+            return false;
+        }
+        match known {
+            Some(entry) => entry.written.load(Ordering::Acquire),
+            None => !self.recovered.load(Ordering::Acquire),
+        }
+    }
+
+    /// Reads bytes of a file from consecutive blocks. Blocks the thread.
+    ///
+    /// # Errors
+    /// The number of the first block that is not here after all; it is forgotten.
+    pub fn read(&self, file: FileId, cut: &Cut, range: &Range<u64>) -> Result<Bytes, u64> {
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let mut parts = Vec::new();
+        for number in cut.blocks(range) {
+            let all = cut.bytes_of(&(number..number + 1));
+            let part = cut.part(number, range);
+            let data_bytes = size(all.end - all.start);
+            let chunks = block_file::around(&(size(part.start)..size(part.end)), data_bytes);
+            parts.push((number, data_bytes, chunks));
+        }
+        let mut bytes = vec![0; parts.iter().map(|(_, _, chunks)| chunks.len()).sum()];
+        let before = parts.first().map_or(0, |(number, _, chunks)| {
+            let from = cut.bytes_of(&(*number..number + 1)).start + chunks.start as u64;
+            size(range.start.saturating_sub(from))
+        });
+        let mut rest = bytes.as_mut_slice();
+        for (number, data_bytes, chunks) in parts {
+            let (into, behind) = rest.split_at_mut_checked(chunks.len()).ok_or(number)?;
+            rest = behind;
+            let block = BlockId { file, number };
+            match block_file::read(&path_of(&self.folder, &block), &block, data_bytes, chunks.start, into) {
+                Ok(()) => self.reading.worked(),
+                Err(reason) => {
+                    self.forget(&block, &reason);
+                    return Err(number);
+                }
+            }
+        }
+        let wanted = before..before + size(range.end - range.start);
+        Ok(Bytes::from(bytes).slice(wanted))
+    }
+
+    fn forget(&self, block: &BlockId, reason: &Unusable) {
+        match reason {
+            Unusable::Absent => {}
+            Unusable::Damaged => add(&self.stats.damaged_blocks, 1),
+            Unusable::Io(error) => {
+                add(&self.stats.io_errors, 1);
+                self.reading.failed(&self.folder, error);
+            }
+        }
+        // Also where the index did not know it.
+        if self.index.remove(block).is_none() && !matches!(reason, Unusable::Absent) {
+            let _ = self.tasks.send(Task::Delete(*block));
+        }
+    }
+
+    /// Keeps a block, if it is worth more than the blocks that had to go for it. The guard is dropped once its file is
+    /// there, or will not be.
+    pub fn keep(&self, block: BlockId, data: &Bytes, guard: Box<dyn Send>) {
+        let kib = kib_on_disk(block_file::file_bytes(data.len()) as u64);
+        let queued = self.queued_bytes.fetch_add(data.len() as u64, Ordering::AcqRel);
+        if queued > MAX_QUEUED_BYTES {
+            self.queued_bytes.fetch_sub(data.len() as u64, Ordering::AcqRel);
+            add(&self.stats.skipped_writes, 1);
+            return;
+        }
+        let entry = Arc::new(Entry { kib, written: AtomicBool::new(false) });
+        self.index.insert(block, Arc::clone(&entry));
+        self.index.run_pending_tasks();
+        if !self.index.contains_key(&block) {
+            self.queued_bytes.fetch_sub(data.len() as u64, Ordering::AcqRel);
+            add(&self.stats.rejected_blocks, 1);
+            return;
+        }
+        let _ = self.tasks.send(Task::Write { block, data: data.clone(), entry, guard });
+    }
+
+    /// Notes what file a digest is of, for lists.
+    pub fn name(&self, file: FileId, name: &Arc<str>) {
+        let _ = self.tasks.send(Task::Name(file, Arc::clone(name)));
+    }
+
+    /// Deletes the blocks of the files that `which` chooses, and tells how many there were.
+    pub fn drop_blocks(&self, which: impl Fn(FileId) -> bool) -> u64 {
+        let blocks: Vec<BlockId> =
+            self.index.iter().map(|(block, _)| *block).filter(|block| which(block.file)).collect();
+        for block in &blocks {
+            self.index.invalidate(block);
+        }
+        self.index.run_pending_tasks();
+        blocks.len() as u64
+    }
+
+    /// The blocks that are here, with their size in KiB.
+    pub fn blocks(&self) -> Vec<(BlockId, u32)> {
+        self.index.iter().map(|(block, entry)| (*block, entry.kib)).collect()
+    }
+
+    /// The name of a file, if one was noted. Blocks the thread.
+    pub fn name_of(&self, file: FileId) -> Option<String> {
+        fs::read_to_string(name_path(&self.folder, file)).ok()
+    }
+
+    /// Size of all blocks, in bytes.
+    pub fn used_bytes(&self) -> u64 {
+        self.index.weighted_size() << 10
+    }
+
+    /// Waits until the blocks so far are written. Blocks the thread.
+    pub fn flush(&self) {
+        self.index.run_pending_tasks();
+        let (done, wait) = mpsc::channel();
+        if self.tasks.send(Task::Flush(done)).is_ok() {
+            let _ = wait.recv();
+        }
+    }
+
+    /// Whether the blocks of earlier processes are found.
+    pub fn is_recovered(&self) -> bool {
+        self.recovered.load(Ordering::Acquire)
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).spawn(work)
+}
+
+fn lock(folder: &Path) -> Result<File, StorageError> {
+    let failed = |source| StorageError::CacheFolder { path: folder.to_owned(), source };
+    fs::create_dir_all(folder).map_err(failed)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let lock = options.open(folder.join(LOCK)).map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(StorageError::CacheInUse { path: folder.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+fn kib_on_disk(file_bytes: u64) -> u32 {
+    let kib = file_bytes.div_ceil(FILE_SYSTEM_KIB << 10).saturating_mul(FILE_SYSTEM_KIB);
+    u32::try_from(kib).unwrap_or(u32::MAX)
+}
+
+fn part_of(folder: &Path, file: FileId) -> PathBuf {
+    let [first, ..] = file.bytes();
+    folder.join(format!("{first:02x}"))
+}
+
+fn path_of(folder: &Path, block: &BlockId) -> PathBuf {
+    part_of(folder, block.file).join(block.file_name())
+}
+
+fn name_path(folder: &Path, file: FileId) -> PathBuf {
+    part_of(folder, file).join(format!("{file}.name"))
+}
+
+/// Puts the blocks of earlier processes into the index, and deletes everything else.
+fn recover(folder: &Path, index: &Cache<BlockId, Arc<Entry>>, disk: &Weak<Disk>) {
+    let _ = fs::remove_file(folder.join(TEMPORARY));
+    for number in 0..=u8::MAX {
+        let Ok(found) = fs::read_dir(folder.join(format!("{number:02x}"))) else { continue };
+        let (mut names, mut files) = (Vec::new(), HashSet::new());
+        for file in found.flatten() {
+            if disk.strong_count() == 0 {
+                return;
+            }
+            let block = file.file_name().to_str().and_then(BlockId::from_file_name);
+            let (Some(block), Ok(metadata)) = (block, file.metadata()) else {
+                names.push(file.path());
+                continue;
+            };
+            files.insert(block.file.to_string());
+            if !index.contains_key(&block) {
+                let kib = kib_on_disk(metadata.len());
+                index.insert(block, Arc::new(Entry { kib, written: AtomicBool::new(true) }));
+            }
+        }
+        index.run_pending_tasks();
+        let is_used = |name: &Path| name.file_stem().and_then(|stem| stem.to_str()).is_some_and(|id| files.contains(id));
+        for name in names.iter().filter(|name| !is_used(name)) {
+            let _ = fs::remove_file(name);
+        }
+    }
+    if let Some(disk) = disk.upgrade() {
+        disk.recovered.store(true, Ordering::Release);
+        tracing::info!(folder = %folder.display(), blocks = index.entry_count(), "block cache recovered");
+    }
+}
+
+/// The thread that writes and deletes files.
+struct Writer {
+    folder: PathBuf,
+    index: Cache<BlockId, Arc<Entry>>,
+    queued_bytes: Arc<AtomicU64>,
+    health: Health,
+    stats: Arc<CacheStats>,
+    /// Locks the folder until nothing is written any more.
+    _lock: File,
+}
+
+impl Writer {
+    fn run(self, tasks: &Receiver<Task>) {
+        while let Ok(task) = tasks.recv() {
+            match task {
+                Task::Write { block, data, entry, guard } => {
+                    self.write(&block, &data, &entry);
+                    self.queued_bytes.fetch_sub(data.len() as u64, Ordering::AcqRel);
+                    drop(guard);
+                }
+                Task::Delete(block) => {
+                    let _ = fs::remove_file(path_of(&self.folder, &block));
+                }
+                Task::Name(file, name) => {
+                    let _ = fs::write(name_path(&self.folder, file), name.as_bytes());
+                }
+                Task::Flush(done) => {
+                    let _ = done.send(());
+                }
+                Task::Stop => return,
+            }
+        }
+    }
+
+    fn write(&self, block: &BlockId, data: &Bytes, entry: &Entry) {
+        if !self.health.is_on() || !self.index.contains_key(block) {
+            self.index.invalidate(block);
+            return;
+        }
+        let (new, path) = (self.folder.join(TEMPORARY), path_of(&self.folder, block));
+        match block_file::write(&new, block, data).and_then(|()| fs::rename(&new, &path)) {
+            Ok(()) => {
+                self.health.worked();
+                add(&self.stats.written_bytes, data.len() as u64);
+                entry.written.store(true, Ordering::Release);
+            }
+            Err(error) => {
+                add(&self.stats.io_errors, 1);
+                self.health.failed(&self.folder, &error);
+                let _ = fs::remove_file(&new);
+                self.index.invalidate(block);
+            }
+        }
+    }
+}

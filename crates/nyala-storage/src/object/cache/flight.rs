@@ -1,0 +1,251 @@
+//! Requests for blocks: one for all readers of a block, and one for consecutive blocks.
+//!
+//! ```text
+//! readers ──┐             ┌─▶ block 4 ─▶ readers that want its first bytes go on
+//! readers ──┴▶ request ───┼─▶ block 5
+//!                         └─▶ block 6 ─▶ kept ─▶ written ─▶ no longer listed
+//! ```
+//! A request is a task of its own, so that it goes on when the reader that caused it is cancelled.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use object_store::Error;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, Semaphore};
+
+use super::block::{BlockId, runs};
+use super::file::RemoteFile;
+use super::shared_error::SharedError;
+
+/// Bytes of all requests at a time. Later ones wait.
+const MAX_BYTES_AT_ONCE: usize = 32 << 20;
+/// Bytes of one request.
+const MAX_REQUEST_BYTES: u64 = 8 << 20;
+
+/// A block on its way.
+pub struct Arriving {
+    bytes: usize,
+    state: Mutex<State>,
+    changed: Notify,
+    /// Whether some reader wants it to be kept.
+    keep: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    parts: Vec<Bytes>,
+    arrived: usize,
+    failed: Option<SharedError>,
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for Arriving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arriving").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl Arriving {
+    fn new(bytes: usize, keep: bool) -> Self {
+        Self { bytes, state: Mutex::default(), changed: Notify::new(), keep: AtomicBool::new(keep) }
+    }
+
+    /// Waits for a part of the block.
+    ///
+    /// # Errors
+    /// The request failed.
+    pub async fn part(&self, part: Range<usize>) -> Result<Vec<Bytes>, SharedError> {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // From here on no notification is missed.
+            changed.as_mut().enable();
+            {
+                let state = lock(&self.state);
+                if state.arrived >= part.end {
+                    return Ok(cut(&state.parts, &part));
+                }
+                if let Some(error) = &state.failed {
+                    return Err(error.clone());
+                }
+            }
+            changed.await;
+        }
+    }
+
+    fn missing(&self) -> usize {
+        self.bytes.saturating_sub(lock(&self.state).arrived)
+    }
+
+    fn add(&self, part: Bytes) {
+        let mut state = lock(&self.state);
+        state.arrived += part.len();
+        state.parts.push(part);
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// All of the block, in one piece.
+    fn join(&self) -> Bytes {
+        let mut state = lock(&self.state);
+        let mut all = BytesMut::with_capacity(self.bytes);
+        state.parts.iter().for_each(|part| all.extend_from_slice(part));
+        let all = all.freeze();
+        state.parts = vec![all.clone()];
+        all
+    }
+
+    fn fail(&self, error: SharedError) {
+        let mut state = lock(&self.state);
+        if state.arrived < self.bytes && state.failed.is_none() {
+            state.failed = Some(error);
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+}
+
+/// The parts of `range`.
+fn cut(parts: &[Bytes], range: &Range<usize>) -> Vec<Bytes> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    for part in parts {
+        let (from, to) = (range.start.max(at), range.end.min(at + part.len()));
+        if from < to {
+            found.push(part.slice(from - at..to - at));
+        }
+        at += part.len();
+    }
+    found
+}
+
+/// All blocks on their way, with those that wait to be written.
+#[derive(Debug)]
+pub struct Flights {
+    listed: Mutex<HashMap<BlockId, Arc<Arriving>>>,
+    room: Arc<Semaphore>,
+    runtime: Handle,
+}
+
+/// What becomes of a block that has arrived. The guard keeps it listed.
+pub trait Landing: Send + Sync + 'static {
+    /// Keeps the block, or not.
+    fn land(&self, block: BlockId, data: Bytes, guard: Box<dyn Send>);
+    /// Counts a request.
+    fn requested(&self);
+}
+
+/// Lists a block as long as it lives.
+struct Listed {
+    flights: Arc<Flights>,
+    block: BlockId,
+    arriving: Arc<Arriving>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.arriving.fail(SharedError::abandoned());
+        lock(&self.flights.listed).remove(&self.block);
+    }
+}
+
+impl Flights {
+    /// Requests run on this runtime.
+    pub fn new(runtime: Handle) -> Arc<Self> {
+        let room = Arc::new(Semaphore::new(MAX_BYTES_AT_ONCE));
+        Arc::new(Self { listed: Mutex::default(), room, runtime })
+    }
+
+    /// Joins requests for these blocks of a file, sorted by number, and begins those that are missing.
+    pub fn join(
+        self: &Arc<Self>,
+        file: &Arc<RemoteFile>,
+        numbers: &[u64],
+        keep: bool,
+        landing: &Arc<impl Landing>,
+    ) -> Vec<Arc<Arriving>> {
+        let (mut joined, mut begun) = (Vec::with_capacity(numbers.len()), VecDeque::new());
+        let mut listed = lock(&self.listed);
+        for &number in numbers {
+            let block = BlockId { file: file.id(), number };
+            let bytes = file.cut().bytes_of(&(number..number + 1));
+            let arriving = listed.entry(block).or_insert_with(|| {
+                let bytes = usize::try_from(bytes.end - bytes.start).unwrap_or(usize::MAX);
+                let arriving = Arc::new(Arriving::new(bytes, keep));
+                let (flights, listed) = (Arc::clone(self), Arc::clone(&arriving));
+                begun.push_back(Listed { flights, block, arriving: listed });
+                arriving
+            });
+            if keep {
+                arriving.keep.store(true, Ordering::Relaxed);
+            }
+            joined.push(Arc::clone(arriving));
+        }
+        drop(listed);
+        let numbers: Vec<u64> = begun.iter().map(|listed| listed.block.number).collect();
+        for run in runs(&numbers, MAX_REQUEST_BYTES / file.cut().block_bytes) {
+            let blocks = begun.drain(..usize::try_from(run.end - run.start).unwrap_or(0)).collect();
+            let request = Request { file: Arc::clone(file), run, room: Arc::clone(&self.room) };
+            let landing = Arc::clone(landing);
+            self.runtime.spawn(async move { request.run(blocks, landing.as_ref()).await });
+        }
+        joined
+    }
+}
+
+/// A request for consecutive blocks.
+struct Request {
+    file: Arc<RemoteFile>,
+    run: Range<u64>,
+    room: Arc<Semaphore>,
+}
+
+impl Request {
+    async fn run(self, mut blocks: VecDeque<Listed>, landing: &impl Landing) {
+        if let Err(error) = self.fetch(&mut blocks, landing).await {
+            let error = SharedError::from(error);
+            blocks.iter().for_each(|listed| listed.arriving.fail(error.clone()));
+        }
+    }
+
+    async fn fetch(&self, blocks: &mut VecDeque<Listed>, landing: &impl Landing) -> Result<(), Error> {
+        let range = self.file.cut().bytes_of(&self.run);
+        let bytes = u32::try_from(range.end - range.start).unwrap_or(u32::MAX);
+        // It is closed never, and larger than a request.
+        let Ok(_room) = self.room.acquire_many(bytes.min(MAX_BYTES_AT_ONCE as u32)).await else { return Ok(()) };
+        landing.requested();
+        let mut body = self.file.get(range.clone()).await?;
+        let mut arrived = 0;
+        while let Some(part) = body.next().await {
+            let mut part = part?;
+            arrived += part.len() as u64;
+            while !part.is_empty() {
+                let Some(listed) = blocks.front() else { return Err(self.file.wrong_length(&range, arrived)) };
+                let missing = listed.arriving.missing();
+                listed.arriving.add(part.split_to(missing.min(part.len())));
+                if listed.arriving.missing() == 0
+                    && let Some(listed) = blocks.pop_front()
+                {
+                    land(listed, landing);
+                }
+            }
+        }
+        if blocks.is_empty() { Ok(()) } else { Err(self.file.wrong_length(&range, arrived)) }
+    }
+}
+
+fn land(listed: Listed, landing: &impl Landing) {
+    if listed.arriving.keep.load(Ordering::Relaxed) {
+        let data = listed.arriving.join();
+        landing.land(listed.block, data, Box::new(listed));
+    }
+}

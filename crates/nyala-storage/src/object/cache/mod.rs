@@ -1,0 +1,136 @@
+//! Blocks of remote files on local disk, and in memory if wished.
+//!
+//! ```text
+//! read ──▶ memory ──▶ disk ──▶ on its way ──▶ request to the store
+//!                                                  │
+//!            not kept ◀── worth its room? (TinyLFU) ◀┘
+//!                                  └──▶ write queue ──▶ file of the block
+//! ```
+//! Each block is of one version of one file, so that nothing in the cache is ever stale. Anything wrong with a block is a
+//! miss.
+
+mod block;
+mod block_file;
+mod disk;
+mod file;
+mod flight;
+mod health;
+mod read;
+mod shared_error;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use moka::sync::Cache;
+use tokio::runtime::Handle;
+
+pub use block::{BlockId, FileId};
+pub use file::RemoteFile;
+pub use read::Fill;
+pub use stats::{CacheStats, Tally};
+
+use self::disk::Disk;
+use self::flight::{Flights, Landing};
+use self::stats::add;
+use crate::StorageError;
+
+/// Where blocks are kept, and how many.
+#[derive(Debug, Clone)]
+pub struct CacheOptions {
+    /// Folder of the blocks on disk.
+    pub folder: PathBuf,
+    /// Bytes of blocks on disk; 0 for none.
+    pub disk_bytes: u64,
+    /// Bytes of blocks in memory; 0 for none.
+    pub memory_bytes: u64,
+    /// Size of a block, a multiple of 64 KiB.
+    pub block_bytes: u64,
+}
+
+/// The cache of a process.
+#[derive(Debug)]
+pub struct BlockCache {
+    options: CacheOptions,
+    memory: Option<Cache<BlockId, Bytes>>,
+    disk: Option<Arc<Disk>>,
+    flights: Arc<Flights>,
+    runtime: Handle,
+    stats: Arc<CacheStats>,
+}
+
+impl BlockCache {
+    /// Opens the folder. Blocks of earlier processes are found in the background. Requests run on `runtime`.
+    ///
+    /// # Errors
+    /// The folder cannot be used, or another process uses it.
+    pub fn open(options: CacheOptions, runtime: Handle) -> Result<Arc<Self>, StorageError> {
+        let stats = Arc::new(CacheStats::default());
+        let disk = match options.disk_bytes {
+            0 => None,
+            bytes => Some(Disk::open(&options.folder, bytes, &stats)?),
+        };
+        let memory = (options.memory_bytes > 0).then(|| {
+            let weigher = |_: &BlockId, data: &Bytes| u32::try_from(data.len()).unwrap_or(u32::MAX);
+            Cache::builder().max_capacity(options.memory_bytes).weigher(weigher).build()
+        });
+        let flights = Flights::new(runtime.clone());
+        Ok(Arc::new(Self { options, memory, disk, flights, runtime, stats }))
+    }
+
+    /// Size of a block.
+    pub fn block_bytes(&self) -> u64 {
+        self.options.block_bytes
+    }
+
+    /// What happened since the start of the process.
+    pub fn stats(&self) -> &CacheStats {
+        &self.stats
+    }
+
+    /// How the cache was opened.
+    pub fn options(&self) -> &CacheOptions {
+        &self.options
+    }
+
+    /// Bytes of blocks on disk and in memory.
+    pub fn used_bytes(&self) -> (u64, u64) {
+        let disk = self.disk.as_ref().map_or(0, |disk| disk.used_bytes());
+        (disk, self.memory.as_ref().map_or(0, Cache::weighted_size))
+    }
+
+    /// Deletes all blocks of the files that `which` chooses, and tells how many there were on disk.
+    pub fn drop_blocks(&self, which: impl Fn(FileId) -> bool) -> u64 {
+        if let Some(memory) = &self.memory {
+            for (block, _) in memory.iter().filter(|(block, _)| which(block.file)) {
+                memory.invalidate(block.as_ref());
+            }
+        }
+        self.disk.as_ref().map_or(0, |disk| disk.drop_blocks(which))
+    }
+
+    /// Waits until the blocks so far are written. Blocks the thread.
+    pub fn flush(&self) {
+        if let Some(disk) = &self.disk {
+            disk.flush();
+        }
+    }
+}
+
+impl Landing for BlockCache {
+    fn land(&self, block: BlockId, data: Bytes, guard: Box<dyn Send>) {
+        if let Some(memory) = &self.memory {
+            memory.insert(block, data.clone());
+        }
+        if let Some(disk) = &self.disk {
+            disk.keep(block, &data, guard);
+        }
+    }
+
+    fn requested(&self) {
+        add(&self.stats.fetches, 1);
+    }
+}

@@ -1,0 +1,54 @@
+//! Counters of the cache.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What happened since the start of the process.
+#[derive(Debug, Default)]
+pub struct CacheStats {
+    /// Bytes that queries asked for, by where they were.
+    pub wanted: Tally,
+    /// Requests for missing blocks.
+    pub fetches: AtomicU64,
+    /// Blocks that were deleted for others, or by a command.
+    pub evicted_blocks: AtomicU64,
+    /// Blocks that were fetched and not kept, because others are used more.
+    pub rejected_blocks: AtomicU64,
+    /// Blocks that were fetched and not kept, because the disk was too slow.
+    pub skipped_writes: AtomicU64,
+    /// Data written to disk.
+    pub written_bytes: AtomicU64,
+    /// Blocks whose file was not as it was written.
+    pub damaged_blocks: AtomicU64,
+    /// Failures of the disk.
+    pub io_errors: AtomicU64,
+}
+
+/// Bytes that readers asked for, by where they were.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// In the cache's memory.
+    pub memory_bytes: AtomicU64,
+    /// On the cache's disk.
+    pub disk_bytes: AtomicU64,
+    /// In the store only, or on their way from there.
+    pub store_bytes: AtomicU64,
+}
+
+/// Counts.
+pub(super) fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}
+
+impl Tally {
+    /// Adds what another one counted.
+    pub fn add(&self, other: &Self) {
+        let pairs = [
+            (&self.memory_bytes, &other.memory_bytes),
+            (&self.disk_bytes, &other.disk_bytes),
+            (&self.store_bytes, &other.store_bytes),
+        ];
+        for (to, from) in pairs {
+            add(to, from.load(Ordering::Relaxed));
+        }
+    }
+}
