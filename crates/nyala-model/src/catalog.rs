@@ -13,7 +13,7 @@ use crate::name::QualifiedName;
 use crate::range::KeyRange;
 
 /// File format of an external table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileFormat {
     /// Apache Parquet.

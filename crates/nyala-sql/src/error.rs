@@ -82,6 +82,8 @@ pub enum ErrorKind {
     Timeout,
     /// A file is missing, corrupt or out of reach: repair the source.
     Unreadable,
+    /// Files of a table changed while the statement read them: run it again.
+    Changed,
     /// A file of Nyala's own is not as it was written: run the statement again, and see to the disk.
     Corrupt,
     /// The role may not do this: ask for the grant.
@@ -194,9 +196,10 @@ impl From<&StorageError> for QueryError {
             | StorageError::Refused { .. }
             | StorageError::Unavailable { .. }
             | StorageError::Unreachable { .. }
+            | StorageError::CacheFolder { .. }
             | StorageError::DataDir { .. } => ErrorKind::Unreadable,
             StorageError::CatalogLost { .. } => ErrorKind::Corrupt,
-            StorageError::InUse { .. } => ErrorKind::InUse,
+            StorageError::InUse { .. } | StorageError::CacheInUse { .. } => ErrorKind::InUse,
         };
         let transient = matches!(error, StorageError::Unavailable { .. } | StorageError::Unreachable { .. });
         Self { transient, ..Self::new(kind, error.to_string()) }

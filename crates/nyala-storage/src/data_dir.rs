@@ -12,6 +12,8 @@ use crate::StorageError;
 
 /// Folder of cuboids, within the data folder.
 pub const CUBES: &str = "cubes";
+/// Default folder of cached blocks of remote files, within the data folder.
+pub const BLOCK_CACHE: &str = "block-cache";
 /// Default folder of disk stores, within the data folder.
 pub const STORES: &str = "stores";
 /// Folder of the catalog's copies, within the data folder.
@@ -82,6 +84,7 @@ fn subfolders(folder: &Path) -> io::Result<Vec<PathBuf>> {
 ///   catalog.sqlite    the catalog, with files of SQLite and a mark that counts its transactions
 ///   catalog-backups/  copies of the catalog
 ///   cubes/<cube>/<segment>/<cuboid>-<n>.parquet
+///   block-cache/      blocks of remote files, if they have no folder elsewhere
 ///   stores/<store>/   disk stores without a folder elsewhere
 ///   set-aside/        files that a restoration replaced or does not know
 ///   tmp/              spill files, emptied at start

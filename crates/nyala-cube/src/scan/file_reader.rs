@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use datafusion::catalog::Session;
 use datafusion::common::config::CsvOptions;
 use datafusion::datasource::file_format::FileFormat as FormatOfFiles;
 use datafusion::datasource::file_format::csv::CsvFormat;
@@ -14,6 +15,7 @@ use datafusion::physical_expr_adapter::PhysicalExprAdapterFactory;
 use nyala_model::FileFormat;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
+use super::file_reads::FileReads;
 use super::parquet_files::{FileColumns, SoundParquet};
 use super::text_files::{CsvFiles, JsonFiles};
 
@@ -23,14 +25,16 @@ pub struct FileReader {
     format: FileFormat,
     files: Arc<dyn FormatOfFiles>,
     csv: CsvOptions,
+    reads: FileReads,
 }
 
 impl FileReader {
-    /// With options as in `OPTIONS ('format.…' '…')`.
+    /// With options as in `OPTIONS ('format.…' '…')`, for files that `reads` finds.
     pub fn new(
         format: FileFormat,
         mut options: HashMap<String, String>,
         state: &SessionState,
+        reads: FileReads,
     ) -> Result<Self> {
         if format == FileFormat::Parquet {
             // Nanoseconds of 64 bits end in 2262.
@@ -46,10 +50,10 @@ impl FileReader {
         })?;
         let csv = files.downcast_ref::<CsvFormat>().map(|csv| csv.options().clone()).unwrap_or_default();
         let files = match format {
-            FileFormat::Parquet => Arc::new(SoundParquet::new(files)) as _,
+            FileFormat::Parquet => Arc::new(SoundParquet::new(files, reads.clone())) as _,
             _ => files,
         };
-        Ok(Self { format, files, csv })
+        Ok(Self { format, files, csv, reads })
     }
 
     /// The format.
@@ -72,12 +76,18 @@ impl FileReader {
         self.files.compression_type().unwrap_or(FileCompressionType::UNCOMPRESSED)
     }
 
+    /// Reads of the files.
+    pub fn reads(&self) -> &FileReads {
+        &self.reads
+    }
+
     /// A source of rows with these columns.
-    pub fn source(&self, columns: &TableSchema) -> Arc<dyn FileSource> {
+    pub fn source(&self, columns: &TableSchema, state: &dyn Session) -> Arc<dyn FileSource> {
+        let reads = self.reads.for_session(state);
         match self.format {
             FileFormat::Parquet => self.files.file_source(columns.clone()),
-            FileFormat::Csv => Arc::new(CsvFiles::new(self.csv.clone(), columns.clone())),
-            FileFormat::NdJson => Arc::new(JsonFiles::new(columns.clone())),
+            FileFormat::Csv => Arc::new(CsvFiles::new(self.csv.clone(), columns.clone(), reads)),
+            FileFormat::NdJson => Arc::new(JsonFiles::new(columns.clone(), reads)),
         }
     }
 

@@ -6,18 +6,20 @@ use std::sync::Arc;
 use bytes::Bytes;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::ParquetFileReaderFactory;
-use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::parquet::ParquetFileMetrics;
 use datafusion::execution::cache::cache_manager::FileMetadataCache;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use object_store::{ObjectMeta, ObjectStore};
+use nyala_storage::object::Version;
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::errors::Result;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::bounds::{DamagedFile, check_pages, chunk_of, sound_metadata};
+use super::file_reads::{FileReads, ReadMetrics};
 
 /// Gives the page index together with the footer, from the cache after the first time, and only pages that agree with
 /// their headers.
@@ -26,16 +28,14 @@ use super::bounds::{DamagedFile, check_pages, chunk_of, sound_metadata};
 /// it; but it takes an index that comes with the footer, and cuboids always prune.
 #[derive(Debug)]
 pub struct SoundReaderFactory {
-    reader: CachedParquetFileReaderFactory,
-    store: Arc<dyn ObjectStore>,
+    files: FileReads,
     cache: Arc<FileMetadataCache>,
 }
 
 impl SoundReaderFactory {
-    /// Readers of files in `store`.
-    pub fn new(store: Arc<dyn ObjectStore>, cache: Arc<FileMetadataCache>) -> Arc<Self> {
-        let reader = CachedParquetFileReaderFactory::new(Arc::clone(&store), Arc::clone(&cache));
-        Arc::new(Self { reader, store, cache })
+    /// Readers of files of one store.
+    pub fn new(files: FileReads, cache: Arc<FileMetadataCache>) -> Arc<Self> {
+        Arc::new(Self { files, cache })
     }
 }
 
@@ -44,23 +44,33 @@ impl ParquetFileReaderFactory for SoundReaderFactory {
         &self,
         partition: usize,
         file: PartitionedFile,
-        metadata_size_hint: Option<usize>,
+        _metadata_size_hint: Option<usize>,
         metrics: &ExecutionPlanMetricsSet,
     ) -> datafusion::error::Result<Box<dyn AsyncFileReader + Send>> {
-        let object = file.object_meta.clone();
-        let reader = self.reader.create_reader(partition, file, metadata_size_hint, metrics)?;
-        let (store, cache) = (Arc::clone(&self.store), Arc::clone(&self.cache));
-        Ok(Box::new(SoundReader { reader, store, cache, object, metadata: None }))
+        let object = file.object_meta;
+        let (store, reads) = self.files.measured(&object, Version::AsListed, metrics, partition);
+        let metrics = ParquetFileMetrics::new(partition, object.location.as_ref(), metrics);
+        let cache = Arc::clone(&self.cache);
+        Ok(Box::new(SoundReader { store, metrics, _reads: reads, cache, object, metadata: None }))
     }
 }
 
 struct SoundReader {
-    reader: Box<dyn AsyncFileReader + Send>,
     store: Arc<dyn ObjectStore>,
+    metrics: ParquetFileMetrics,
+    _reads: Option<ReadMetrics>,
     cache: Arc<FileMetadataCache>,
     object: ObjectMeta,
     /// Once it was asked for, which is before any page is.
     metadata: Option<Arc<ParquetMetaData>>,
+}
+
+impl Drop for SoundReader {
+    fn drop(&mut self) {
+        let ratio = &self.metrics.scan_efficiency_ratio;
+        ratio.add_part(self.metrics.bytes_scanned.value());
+        ratio.set_total(usize::try_from(self.object.size).unwrap_or(usize::MAX));
+    }
 }
 
 impl SoundReader {
@@ -70,6 +80,11 @@ impl SoundReader {
             true => Ok(()),
             false => Err(DamagedFile("it points to what lies outside of it").into()),
         }
+    }
+
+    fn count(&self, ranges: &[Range<u64>]) {
+        let wanted: u64 = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
+        self.metrics.bytes_scanned.add(usize::try_from(wanted).unwrap_or(usize::MAX));
     }
 
     /// Checks the pages of a column; other parts of a file were checked before.
@@ -91,7 +106,8 @@ impl AsyncFileReader for SoundReader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes>> {
         async move {
             self.check_range(&range)?;
-            self.reader.get_bytes(range).await
+            self.count(std::slice::from_ref(&range));
+            Ok(self.store.get_range(&self.object.location, range).await?)
         }
         .boxed()
     }
@@ -99,7 +115,8 @@ impl AsyncFileReader for SoundReader {
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>>> {
         async move {
             ranges.iter().try_for_each(|range| self.check_range(range))?;
-            let parts = self.reader.get_byte_ranges(ranges.clone()).await?;
+            self.count(&ranges);
+            let parts = self.store.get_ranges(&self.object.location, &ranges).await?;
             ranges.iter().zip(&parts).try_for_each(|(range, bytes)| self.check(range, bytes))?;
             Ok(parts)
         }

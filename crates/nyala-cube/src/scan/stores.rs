@@ -1,19 +1,23 @@
 //! The object stores a node reads from, opened when first asked for.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
-use datafusion::common::DataFusionError;
 use datafusion::execution::object_store::ObjectStoreRegistry;
-use nyala_model::CatalogSnapshot;
 use nyala_model::config::StorageConfig;
+use nyala_model::{CatalogSnapshot, QualifiedName};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
-use nyala_storage::object::{AllowedLocation, Location, LocationRules, OwnPaths};
+use nyala_storage::object::cache::{BlockCache, Tally};
+use nyala_storage::object::{AllowedLocation, Location, LocationRules, OpenedStore, OwnPaths};
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use url::Url;
+
+use super::external::FileLists;
+use super::file_reads::FileReads;
 
 /// URL of the node's own files, independent of the path of its data folder.
 pub const DATA_STORE: &str = "nyala://data/";
@@ -24,22 +28,38 @@ pub struct Stores {
     data_dir: PathBuf,
     config: StorageConfig,
     rules: Arc<LocationRules>,
-    opened: RwLock<HashMap<String, Arc<dyn ObjectStore>>>,
+    cache: Option<Arc<BlockCache>>,
+    lists: Arc<FileLists>,
+    opened: RwLock<HashMap<String, OpenedStore>>,
+    /// What was read of each table, by its name.
+    tallies: Mutex<BTreeMap<String, Arc<Tally>>>,
 }
 
 impl Stores {
     /// Registers the data folder; everything else is opened on demand. `own_files` are files of the server that lie
-    /// elsewhere.
-    pub fn new(data_dir: &Path, config: StorageConfig, own_files: Vec<PathBuf>) -> Result<Self> {
+    /// elsewhere. Remote files are read through `cache`, and lists of them are used for `lists_valid_for`.
+    pub fn new(
+        data_dir: &Path,
+        config: StorageConfig,
+        own_files: Vec<PathBuf>,
+        cache: Option<Arc<BlockCache>>,
+        lists_valid_for: Duration,
+    ) -> Result<Self> {
         let data = LocalFileSystem::new_with_prefix(data_dir).map_err(|error| {
             QueryError::new(
                 ErrorKind::Unreadable,
                 format!("cannot use data folder `{}`: {error}", data_dir.display()),
             )
         })?;
-        let opened = HashMap::from([("nyala://data".to_owned(), Arc::new(data) as _)]);
-        let rules = Arc::new(LocationRules::new(&config, OwnPaths::new(data_dir, own_files)));
-        Ok(Self { data_dir: data_dir.to_owned(), config, rules, opened: RwLock::new(opened) })
+        let opened = HashMap::from([("nyala://data".to_owned(), OpenedStore::local(Arc::new(data)))]);
+        let mut own = OwnPaths::new(data_dir, own_files);
+        if let Some(cache) = &cache {
+            own = own.with_folder(cache.options().folder.clone());
+        }
+        let rules = Arc::new(LocationRules::new(&config, own));
+        let (opened, tallies) = (RwLock::new(opened), Mutex::default());
+        let lists = Arc::new(FileLists::new(lists_valid_for));
+        Ok(Self { data_dir: data_dir.to_owned(), config, rules, cache, lists, opened, tallies })
     }
 
     /// From now on the folders of these disk stores are the server's own.
@@ -63,25 +83,63 @@ impl Stores {
         Ok(self.rules.check_store(Location::parse(folder)?.into_folder())?)
     }
 
-    /// Has the store of a location be found from now on.
-    pub fn open(&self, location: &AllowedLocation) -> Result<()> {
+    /// The store of a location, which is found by its URL from now on.
+    pub fn open(&self, location: &AllowedLocation) -> Result<OpenedStore> {
         let key = key(location.url());
-        if self.find(&key)?.is_none() {
-            // Stores are opened without I/O, so the lock is never held across a wait.
-            let store = self.rules.open(location, &self.config)?;
-            self.opened.write().map_err(|_| poisoned())?.insert(key, store);
+        if let Some(store) = self.find(&key)? {
+            return Ok(store);
         }
-        Ok(())
+        // Stores are opened without I/O, so the lock is never held across a wait.
+        let store = self.rules.open(location, &self.config, self.cache.as_ref())?;
+        Ok(self.opened.write().map_err(|_| poisoned())?.entry(key).or_insert(store).clone())
     }
 
-    fn find(&self, key: &str) -> Result<Option<Arc<dyn ObjectStore>>> {
+    fn find(&self, key: &str) -> Result<Option<OpenedStore>> {
         Ok(self.opened.read().map_err(|_| poisoned())?.get(key).cloned())
     }
 
+    /// The cache of remote files.
+    pub fn cache(&self) -> Option<&Arc<BlockCache>> {
+        self.cache.as_ref()
+    }
+
+    /// The stores that were opened, by their URLs.
+    pub fn opened(&self) -> Result<Vec<(String, OpenedStore)>> {
+        let opened = self.opened.read().map_err(|_| poisoned())?;
+        Ok(opened.iter().map(|(url, store)| (url.clone(), store.clone())).collect())
+    }
+
+    /// Reads of the files of a table.
+    pub(in crate::scan) fn reads(&self, location: &AllowedLocation, table: &QualifiedName) -> Result<FileReads> {
+        Ok(FileReads::new(self.open(location)?, Arc::clone(&self.lists), self.tally(table)))
+    }
+
+    /// Asks stores for their files when next a list is wanted, after files were written or found to have changed.
+    pub fn forget_lists(&self) {
+        self.lists.forget();
+    }
+
+    /// Whether some store is remote.
+    pub fn has_remote(&self) -> Result<bool> {
+        Ok(self.opened.read().map_err(|_| poisoned())?.values().any(OpenedStore::is_remote))
+    }
+
+    /// The counter of what is read of a table.
+    pub fn tally(&self, table: &QualifiedName) -> Arc<Tally> {
+        let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(tallies.entry(table.to_string()).or_default())
+    }
+
+    /// What was read of each table of remote files, since the start of the process.
+    pub fn tallies(&self) -> Vec<(String, Arc<Tally>)> {
+        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        tallies.iter().map(|(table, tally)| (table.clone(), Arc::clone(tally))).collect()
+    }
+
     /// The node's own folder.
-    pub fn data(&self) -> datafusion::error::Result<Arc<dyn ObjectStore>> {
-        let url = Url::parse(DATA_STORE).map_err(|e| DataFusionError::External(Box::new(e)))?;
-        self.get_store(&url)
+    pub fn data(&self) -> Result<OpenedStore> {
+        let lost = || QueryError::internal("the data folder was not opened");
+        self.find(DATA_STORE.trim_end_matches('/'))?.ok_or_else(lost)
     }
 }
 
@@ -91,13 +149,14 @@ fn key(url: &Url) -> String {
 
 impl ObjectStoreRegistry for Stores {
     fn register_store(&self, url: &Url, store: Arc<dyn ObjectStore>) -> Option<Arc<dyn ObjectStore>> {
-        self.opened.write().ok()?.insert(key(url), store)
+        let before = self.opened.write().ok()?.insert(key(url), OpenedStore::local(store));
+        before.map(|before| Arc::clone(before.store()))
     }
 
     fn get_store(&self, url: &Url) -> datafusion::error::Result<Arc<dyn ObjectStore>> {
         let store = self.find(&key(url))?;
         let unchecked = || QueryError::internal(format!("the store of `{}` was not opened", key(url)));
-        Ok(store.ok_or_else(unchecked)?)
+        Ok(Arc::clone(store.ok_or_else(unchecked)?.store()))
     }
 }
 

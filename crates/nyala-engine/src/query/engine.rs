@@ -164,6 +164,7 @@ impl Engine {
     /// Lists the files of `only` these tables, or of all that a built cube reads. Statements that begin afterwards are
     /// judged by the listing. Fails if a table cannot be listed.
     pub(crate) async fn check_files(&self, only: Option<&[nyala_model::QualifiedName]>) -> Result<()> {
+        self.snapshots.stores().forget_lists();
         self.file_checks.check(&self.snapshots, only).await
     }
 

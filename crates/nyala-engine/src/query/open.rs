@@ -16,7 +16,9 @@ use nyala_model::config::Config;
 use nyala_model::{JobState, NodeId};
 use nyala_sql::error::Result;
 use nyala_sql::statement::{PlanBudget, StatementLimits};
-use nyala_storage::data_dir::node_id;
+use nyala_storage::data_dir::{BLOCK_CACHE, node_id};
+use nyala_storage::object::cache::{BlockCache, CacheOptions};
+use tokio::runtime::Handle;
 
 use super::activity::{self, Registry};
 use super::answer::ResultCache;
@@ -139,7 +141,14 @@ fn source(
     extensions: Vec<Arc<dyn SessionExtension>>,
     (memory, threads, damage): (&Memory, &Threads, &Arc<DamageReports>),
 ) -> Result<ContextSource> {
-    let stores = Arc::new(Stores::new(&config.data_dir, config.storage.clone(), own_files(config))?);
+    let cache = block_cache(config)?;
+    let stores = Arc::new(Stores::new(
+        &config.data_dir,
+        config.storage.clone(),
+        own_files(config),
+        cache,
+        Duration::from_millis(config.cubes.check_files_ms),
+    )?);
     let live = LiveStores::start(&config.data_dir, node, &catalog.snapshot(), config.live.memory_limit_bytes);
     let runtime = runtime(&config.data_dir, &config.query, memory, &stores)?;
     let partitions = thread_count(&config.query);
@@ -154,6 +163,22 @@ fn source(
     )?;
     let limits = StatementLimits::from(&config.query);
     Ok(ContextSource { live: Arc::new(live), runtime, stores, hot, extensions, limits, base })
+}
+
+/// The cache of remote files. Its requests run on the runtime of the caller.
+fn block_cache(config: &Config) -> Result<Option<Arc<BlockCache>>> {
+    let cache = &config.storage.cache;
+    if !cache.enabled {
+        return Ok(None);
+    }
+    let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+    let options = CacheOptions {
+        folder: config.data_dir.join(if cache.folder.is_empty() { BLOCK_CACHE } else { &cache.folder }),
+        disk_bytes: bytes(cache.disk_bytes),
+        memory_bytes: bytes(cache.memory_bytes),
+        block_bytes: bytes(cache.block_bytes),
+    };
+    Ok(Some(BlockCache::open(options, Handle::current())?))
 }
 
 fn millis(ms: u64) -> Option<Duration> {

@@ -121,6 +121,7 @@ impl ReadyPlan {
             recording: engine.observed.history.begin(Arc::clone(template.asked()), begun),
             slot: None,
             source: settings.nyala().result_cache.then(|| template.source()).flatten(),
+            plan_anew: None,
         };
         start.here(running)
     }

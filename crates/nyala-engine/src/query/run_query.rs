@@ -6,21 +6,23 @@ use std::time::Instant;
 
 use datafusion::common::ScalarValue;
 use nyala_cube::cube::Report;
-use nyala_sql::error::Result;
+use futures::future::BoxFuture;
+use futures::{FutureExt, TryFutureExt};
+use nyala_sql::error::{ErrorKind, Result};
 
 use super::answer::Answer;
 use super::answer::Source;
-use super::answer::Start;
+use super::answer::{PlanAnew, Start};
 use super::engine::Engine;
 use super::execution::Execution;
 use super::history::Recorded;
 use super::plan::logical::Unoptimized;
 use super::plan::parameters::bind;
-use super::plan::physical::plan_query;
+use super::plan::physical::{Plans, plan_query};
 use super::plan_learning::Planned;
 use super::plans::{answers_of, check_constant, is_fit};
 use super::resources::memory;
-use crate::session::Settings;
+use crate::session::{Settings, SnapshotContext};
 
 /// A query with resolved names.
 pub struct Query<'a> {
@@ -40,8 +42,12 @@ pub async fn run(query: Query<'_>, execution: Execution<'_>) -> Result<Answer> {
     let task = state.task_ctx();
     let bound = bind(query.plan.clone(), query.parameters)?;
     let begun = Instant::now();
+    let plan_anew = engine.snapshots.stores().has_remote()?.then(|| plan_anew(engine, &bound, &context, &settings));
     let work = plan_query(bound, Arc::clone(&context), state, settings.clone());
-    let mut plans = engine.runtime.threads.plan(work).await?;
+    let (mut plans, plan_anew) = match (engine.runtime.threads.plan(work).await, plan_anew) {
+        (Err(error), Some(plan_anew)) if error.kind == ErrorKind::Changed => (plan_anew().await?, None),
+        (planned, plan_anew) => (planned?, plan_anew),
+    };
     engine.snapshots.plans.count(false);
     count(engine, &plans.report);
     let answers = answers_of(&plans.report, &plans.logical)?;
@@ -60,8 +66,32 @@ pub async fn run(query: Query<'_>, execution: Execution<'_>) -> Result<Answer> {
         Some(queue) => Some(group.admit(queue, running.entry()).await?),
         None => None,
     };
-    let start = Start { plan: plans.physical, task, deadline, recording, slot, source };
+    let plan_anew = plan_anew.map(|plan_anew| {
+        let physical = || plan_anew().map_ok(|plans| plans.physical).boxed();
+        Box::new(physical) as PlanAnew
+    });
+    let start = Start { plan: plans.physical, task, deadline, recording, slot, source, plan_anew };
     Ok(start.place(&engine.placement, class, &engine.runtime.threads, running))
+}
+
+/// Plans the same query with the files as they are then.
+fn plan_anew(
+    engine: &Arc<Engine>,
+    bound: &Unoptimized,
+    context: &Arc<SnapshotContext>,
+    settings: &Settings,
+) -> impl FnOnce() -> BoxFuture<'static, Result<Plans>> + Send + use<> {
+    let (engine, bound) = (Arc::clone(engine), bound.clone());
+    let (context, settings) = (Arc::clone(context), settings.clone());
+    move || {
+        async move {
+            engine.snapshots.stores().forget_lists();
+            let state = context.state(&settings);
+            let work = plan_query(bound, context, state, settings);
+            engine.runtime.threads.plan(work).await
+        }
+        .boxed()
+    }
 }
 
 /// The source of an answer, if the session uses the result cache and the answer does not change by itself.

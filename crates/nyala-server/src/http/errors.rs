@@ -63,6 +63,7 @@ fn status(kind: ErrorKind) -> (StatusCode, &'static str) {
         }
         ErrorKind::Timeout => (StatusCode::GATEWAY_TIMEOUT, "timeout"),
         ErrorKind::Unreadable => (StatusCode::BAD_GATEWAY, "unreadable_source"),
+        ErrorKind::Changed => (StatusCode::CONFLICT, "changed"),
         ErrorKind::Corrupt => (StatusCode::INTERNAL_SERVER_ERROR, "corrupt"),
         ErrorKind::PermissionDenied => (StatusCode::FORBIDDEN, "permission_denied"),
         ErrorKind::InUse | ErrorKind::Needed => (StatusCode::CONFLICT, "in_use"),

@@ -219,6 +219,7 @@ fn sqlstate_of(kind: ErrorKind) -> &'static str {
         ErrorKind::DiskFull => "53100",
         ErrorKind::Cancelled | ErrorKind::Timeout => sqlstate::QUERY_CANCELED,
         ErrorKind::Unreadable => "58030",
+        ErrorKind::Changed => "40001",
         ErrorKind::Corrupt => "XX001",
         ErrorKind::PermissionDenied => "42501",
         ErrorKind::InUse => "55006",

@@ -7,7 +7,7 @@ use nyala_model::suggest::nearest;
 use nyala_runtime::Ended;
 use nyala_storage::StorageError;
 use nyala_storage::folder_backup::BackupError;
-use nyala_storage::object::refusal;
+use nyala_storage::object::{FileChanged, refusal};
 use parquet::errors::ParquetError;
 
 use super::words::{overflown, sql_name, unread, unread_text};
@@ -193,6 +193,9 @@ fn from_object_store(error: &object_store::Error) -> QueryError {
         return refused.into();
     }
     match error {
+        object_store::Error::Precondition { source, .. } if find::<FileChanged>(source.as_ref()).is_some() => {
+            QueryError { transient: true, ..QueryError::new(ErrorKind::Changed, source.to_string()) }
+        }
         object_store::Error::NotFound { path, .. } => {
             QueryError::new(ErrorKind::Unreadable, format!("file `{path}` does not exist"))
                 .hint("the table's files changed while they were read, or were deleted; check its location")
@@ -200,7 +203,7 @@ fn from_object_store(error: &object_store::Error) -> QueryError {
         object_store::Error::PermissionDenied { source, .. } if source.is::<StorageError>() => source
             .downcast_ref::<StorageError>()
             .map_or_else(|| unreadable(&error.to_string()), QueryError::from),
-        object_store::Error::Generic { source, .. } => match find_io(source.as_ref()) {
+        object_store::Error::Generic { source, .. } => match find::<std::io::Error>(source.as_ref()) {
             Some(io) => from_io(io),
             // A network store failed, or did not answer, after its own attempts.
             None => QueryError { transient: true, ..unreadable(&error.to_string()) },
@@ -209,15 +212,9 @@ fn from_object_store(error: &object_store::Error) -> QueryError {
     }
 }
 
-fn find_io<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a std::io::Error> {
-    let mut source = Some(error);
-    while let Some(current) = source {
-        if let Some(io) = current.downcast_ref::<std::io::Error>() {
-            return Some(io);
-        }
-        source = current.source();
-    }
-    None
+/// The first of an error and its causes that is a `T`.
+fn find<'a, T: std::error::Error + 'static>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a T> {
+    std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref())
 }
 
 fn from_io(error: &std::io::Error) -> QueryError {

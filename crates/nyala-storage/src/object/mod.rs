@@ -1,15 +1,20 @@
 //! Locations and the object stores behind them.
 
 pub mod cache;
+mod counted;
 mod files;
 mod location;
 mod open;
+mod opened;
 mod own;
 mod refusal;
 mod rules;
 mod version;
+mod versioned_file;
 
+pub use counted::StoreCounts;
 pub use location::Location;
+pub use opened::{OpenedStore, Reader, store_url};
 pub use own::{OwnPaths, real_path};
 pub use refusal::refusal;
 pub use rules::{AllowedLocation, LocationRules};

@@ -1,12 +1,15 @@
 //! The only place that opens the store of a location.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use nyala_model::config::{S3Config, StorageConfig};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::{ClientOptions, ObjectStore};
+use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
 use super::files::GuardedFiles;
+use super::cache::BlockCache;
+use super::opened::{OpenedStore, store_url};
 use super::{AllowedLocation, Location, LocationRules};
 use crate::StorageError;
 
@@ -15,18 +18,26 @@ pub fn open(
     location: &AllowedLocation,
     rules: Arc<LocationRules>,
     config: &StorageConfig,
-) -> Result<Arc<dyn ObjectStore>, StorageError> {
-    match location.url().scheme() {
-        "s3" => open_s3(location, &config.s3),
-        _ => Ok(Arc::new(GuardedFiles::new(rules))),
-    }
+    cache: Option<&Arc<BlockCache>>,
+) -> Result<OpenedStore, StorageError> {
+    let store = match location.url().scheme() {
+        "s3" => open_s3(location, &config.s3)?,
+        _ => return Ok(OpenedStore::local(Arc::new(GuardedFiles::new(rules)))),
+    };
+    Ok(OpenedStore::remote(store_url(location), store, cache.cloned(), config.cache.exclude.clone()))
 }
 
 fn open_s3(location: &Location, config: &S3Config) -> Result<Arc<dyn ObjectStore>, StorageError> {
     let bucket = location.url().host_str().unwrap_or_default();
-    let mut builder = AmazonS3Builder::from_env()
-        .with_bucket_name(bucket)
-        .with_client_options(ClientOptions::new().with_allow_http(config.allow_http));
+    let retry = RetryConfig {
+        retry_timeout: Duration::from_millis(config.retry_for_ms),
+        ..RetryConfig::default()
+    };
+    let client = ClientOptions::new()
+        .with_allow_http(config.allow_http)
+        .with_timeout(Duration::from_millis(config.timeout_ms));
+    let mut builder =
+        AmazonS3Builder::from_env().with_bucket_name(bucket).with_client_options(client).with_retry(retry);
     let settings = [
         (AmazonS3ConfigKey::Endpoint, &config.endpoint),
         (AmazonS3ConfigKey::Region, &config.region),

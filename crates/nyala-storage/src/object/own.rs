@@ -16,7 +16,7 @@ const SYSTEM_FOLDERS: [&str; 3] = ["/proc", "/sys", "/dev"];
 const MEMORY_FOLDER: &str = "/dev/shm";
 
 /// Folders within a data folder that the server writes.
-const SERVER_FOLDERS: [&str; 4] = ["catalog-backups", "cubes", "set-aside", "tmp"];
+const SERVER_FOLDERS: [&str; 5] = ["block-cache", "catalog-backups", "cubes", "set-aside", "tmp"];
 /// Disk stores without a folder elsewhere, within the data folder.
 const STORES_FOLDER: &str = "stores";
 
@@ -33,6 +33,8 @@ type Id = (u64, u64);
 #[derive(Debug)]
 pub struct OwnPaths {
     data_dir: Option<PathBuf>,
+    /// Folders elsewhere.
+    folders: Vec<PathBuf>,
     files: Vec<PathBuf>,
     known: ArcSwap<Known>,
 }
@@ -78,16 +80,25 @@ pub enum Wish {
 impl OwnPaths {
     /// Only the operating system's files.
     pub fn none() -> Self {
-        Self { data_dir: None, files: Vec::new(), known: ArcSwap::default() }
+        Self { data_dir: None, folders: Vec::new(), files: Vec::new(), known: ArcSwap::default() }
     }
 
     /// A data folder, and files elsewhere. Empty names are ignored.
     pub fn new(data_dir: &Path, files: impl IntoIterator<Item = PathBuf>) -> Self {
         let files = files.into_iter().filter(|file| !file.as_os_str().is_empty());
         let files = files.map(|file| std::path::absolute(&file).unwrap_or(file)).collect();
-        let own = Self { data_dir: Some(data_dir.to_owned()), files, known: ArcSwap::default() };
+        let (folders, known) = (Vec::new(), ArcSwap::default());
+        let own = Self { data_dir: Some(data_dir.to_owned()), folders, files, known };
         own.set_stores(std::iter::empty());
         own
+    }
+
+    /// The same paths, and a folder elsewhere with all its contents.
+    #[must_use]
+    pub fn with_folder(mut self, folder: PathBuf) -> Self {
+        self.folders.push(folder);
+        self.set_stores(std::iter::empty());
+        self
     }
 
     /// Sets the present folders of disk stores. Links are resolved anew.
@@ -99,7 +110,7 @@ impl OwnPaths {
         let catalog = below(&CATALOG_FILES);
         let known = Known {
             data_dir: data_dir.map(Folder::of),
-            folders: below(&SERVER_FOLDERS).iter().map(|folder| Folder::of(folder)).collect(),
+            folders: below(&SERVER_FOLDERS).iter().chain(&self.folders).map(|folder| Folder::of(folder)).collect(),
             stores: below(&[STORES_FOLDER])
                 .into_iter()
                 .chain(stores)

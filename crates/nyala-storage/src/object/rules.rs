@@ -7,7 +7,8 @@ use std::sync::Arc;
 use nyala_model::config::StorageConfig;
 
 use super::own::{OwnPaths, Wish, is_of_system, real_path};
-use super::{Location, open};
+use super::cache::BlockCache;
+use super::{Location, OpenedStore, open};
 use crate::StorageError;
 
 /// An allowed location. Only [`LocationRules`] makes one, and a store is opened only for one:
@@ -121,7 +122,7 @@ impl LocationRules {
         Ok(AllowedLocation(folder))
     }
 
-    /// Opens the store of a location. Nothing is read yet.
+    /// Opens the store of a location, whose remote files are read through `cache`. Nothing is read yet.
     ///
     /// # Errors
     /// S3 cannot be set up with this configuration.
@@ -129,8 +130,9 @@ impl LocationRules {
         self: &Arc<Self>,
         location: &AllowedLocation,
         config: &StorageConfig,
-    ) -> Result<Arc<dyn object_store::ObjectStore>, StorageError> {
-        open::open(location, Arc::clone(self), config)
+        cache: Option<&Arc<BlockCache>>,
+    ) -> Result<OpenedStore, StorageError> {
+        open::open(location, Arc::clone(self), config, cache)
     }
 
     fn check_prefix(&self, location: &Location) -> Result<(), StorageError> {

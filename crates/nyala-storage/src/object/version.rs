@@ -46,7 +46,10 @@ pub async fn get(
     let options = GetOptions { range: range.map(Into::into), if_match, ..GetOptions::default() };
     match store.get_opts(&meta.location, options).await {
         Ok(answer) => check(&answer.meta, meta, version).map(|()| answer),
-        Err(Error::Precondition { .. }) => Err(FileChanged { path: meta.location.clone() }.into()),
+        // A listed file that is gone has changed, too.
+        Err(Error::Precondition { .. } | Error::NotFound { .. }) if version == Version::AsListed => {
+            Err(FileChanged { path: meta.location.clone() }.into())
+        }
         Err(error) => Err(error),
     }
 }

@@ -10,14 +10,14 @@ use nyala_catalog::NewTable;
 use nyala_model::{ExternalSource, FileFormat, QualifiedName, TableSource};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::object::Location;
-use object_store::{ObjectMeta, ObjectStore};
+use object_store::ObjectMeta;
 
 use super::infer::{Look, check_listed, merged};
 use super::layout::{Layout, are_same};
-use super::listing::{Found, list, partitioned};
+use super::listing::{Found, partitioned};
 use super::partitions::type_of;
-use super::table::store_url;
 use crate::scan::file_reader::FileReader;
+use crate::scan::file_reads::FileReads;
 use crate::scan::stores::Stores;
 
 /// The parts of a CREATE EXTERNAL TABLE statement.
@@ -49,12 +49,11 @@ pub async fn describe_table(
 ) -> Result<NewTable> {
     let format = parse_format(&request.file_type)?;
     let location = stores.check(&request.location)?;
-    stores.open(&location)?;
+    let reads = stores.reads(&location, &request.name)?;
     let options = format_options(format, request.options);
-    let reader = FileReader::new(format, options.clone(), state)?;
+    let reader = FileReader::new(format, options.clone(), state, reads)?;
     let layout = Layout::new(&location, format, &[]);
-    let store: Arc<dyn ObjectStore> = state.runtime_env().object_store(store_url(&location)?)?;
-    let files = files_at(&location, &layout, store.as_ref()).await?;
+    let files = files_at(&location, &layout, reader.reads()).await?;
     let names = &match request.find_partitions {
         true => common_folders(&files),
         false => request.partition_columns,
@@ -62,7 +61,7 @@ pub async fn describe_table(
     let partitions = partition_fields(&request.columns, names, &files);
     check_partitions(&partitions, &files, &location)?;
     let objects: Vec<ObjectMeta> = files.into_iter().map(|(file, _)| file).collect();
-    let look = Look { reader: &reader, store: &store, state, layout: &layout, location: &location };
+    let look = Look { reader: &reader, state, layout: &layout, location: &location };
     let found = look.at(&objects).await?;
     let listed: Vec<FieldRef> = request.columns.fields().iter().cloned().collect();
     let file_columns = match without(&listed, names) {
@@ -107,13 +106,13 @@ fn format_options(format: FileFormat, mut options: HashMap<String, String>) -> H
 }
 
 /// The data files below a location, with all the folders that they lie in.
-async fn files_at(location: &Location, layout: &Layout, store: &dyn ObjectStore) -> Result<Vec<Found>> {
+async fn files_at(location: &Location, layout: &Layout, reads: &FileReads) -> Result<Vec<Found>> {
     if !layout.is_pattern() && location.local_path().is_some_and(|path| !path.exists()) {
         let message = format!("location `{location}` does not exist");
         return Err(QueryError::new(ErrorKind::Unreadable, message)
             .hint("check the path; it is looked up on the server"));
     }
-    let files = list(store, layout).await?;
+    let files = reads.list(layout, true).await?.to_vec();
     if files.is_empty() {
         let message = format!("location `{location}` holds no readable file");
         return Err(QueryError::new(ErrorKind::Unreadable, message)

@@ -10,7 +10,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use nyala_model::FileFormat;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::object::Location;
-use object_store::{ObjectMeta, ObjectStore};
+use object_store::ObjectMeta;
 
 use super::layout::Layout;
 use crate::scan::bounds::sound_metadata;
@@ -35,7 +35,6 @@ pub struct ColumnsOfFile {
 /// Looks into files.
 pub struct Look<'a> {
     pub reader: &'a FileReader,
-    pub store: &'a Arc<dyn ObjectStore>,
     pub state: &'a SessionState,
     pub layout: &'a Layout,
     pub location: &'a Location,
@@ -77,18 +76,19 @@ impl Look<'_> {
         match self.reader.format() {
             FileFormat::Parquet => {
                 let cache = self.state.runtime_env().cache_manager.get_file_metadata_cache();
-                let metadata = sound_metadata(self.store.as_ref(), file, cache.as_ref()).await;
+                let metadata = sound_metadata(self.reader.reads().file(file).as_ref(), file, cache.as_ref()).await;
                 columns_of(metadata.map_err(DataFusionError::from)?.as_ref())
             }
             FileFormat::Csv => {
-                let bytes = whole(self.store, &file.location, self.reader.compression()).await?;
+                let bytes = whole(&self.reader.reads().file(file), &file.location, self.reader.compression()).await?;
                 let (head, _) = HeadOfCsv::read(bytes, self.reader.csv(), GUESSED_BYTES).await?;
                 let rows = self.reader.csv().schema_infer_max_rec.unwrap_or(GUESSED_ROWS);
                 Ok(columns_of_csv(&head.columns(self.reader.csv(), rows)?))
             }
             FileFormat::NdJson => {
                 let format = self.reader.format_of_files();
-                let schema = format.infer_schema(self.state, self.store, std::slice::from_ref(file)).await?;
+                let store = self.reader.reads().file(file);
+                let schema = format.infer_schema(self.state, &store, std::slice::from_ref(file)).await?;
                 Ok(schema.fields().iter().cloned().collect())
             }
         }

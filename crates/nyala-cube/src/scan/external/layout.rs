@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use super::pattern::{fits, is_pattern};
 
 /// The place of a table's files.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Layout {
     prefix: Path,
     is_folder: bool,

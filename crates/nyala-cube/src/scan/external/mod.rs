@@ -4,10 +4,14 @@ mod describe;
 mod infer;
 mod layout;
 mod listing;
+mod lists;
 mod partitions;
 mod pattern;
 mod prune;
 mod table;
 
 pub use describe::{TableRequest, describe_table, encode_schema};
+pub use layout::Layout;
+pub use listing::{Found, list};
+pub use lists::FileLists;
 pub use table::{ExternalTable, decode_schema};

@@ -26,12 +26,12 @@ use datafusion_datasource::compute_all_files_statistics;
 use nyala_model::{ExternalSource, FileFormat, QualifiedName, TableEntry};
 use nyala_sql::error::{QueryError, Result};
 use nyala_storage::object::AllowedLocation;
-use object_store::ObjectStore;
 
 use super::layout::Layout;
-use super::listing::{FileStatistics, list, partitioned, with_statistics};
+use super::listing::{FileStatistics, partitioned, with_statistics};
 use super::prune::{is_about, pruned};
 use crate::scan::file_reader::FileReader;
+use crate::scan::file_reads::ReadOnce;
 use crate::scan::stores::Stores;
 
 /// A table over files, known by its catalog entry so that cubes recognise it under any alias.
@@ -56,10 +56,10 @@ impl ExternalTable {
         stores: &Stores,
     ) -> Result<Self> {
         let location = stores.check(&source.location)?;
-        stores.open(&location)?;
+        let reads = stores.reads(&location, &entry.name)?;
         let columns = table_schema(&decode_schema(&entry)?, &source.partition_columns);
         let options: HashMap<String, String> = source.options.clone().into_iter().collect();
-        let reader = FileReader::new(source.format, options, state)?;
+        let reader = FileReader::new(source.format, options, state, reads)?;
         let layout = Layout::new(&location, source.format, &source.partition_columns);
         let fingerprint = Arc::new(SchemaFingerprint::from_schema(columns.file_schema()));
         Ok(Self { entry, reader, layout, store: store_url(&location)?, columns, fingerprint, through: None })
@@ -71,7 +71,7 @@ impl ExternalTable {
         state: &SessionState,
         statistics: bool,
     ) -> Result<Vec<PartitionedFile>> {
-        Ok(self.listed(state, &[], statistics).await?)
+        Ok(self.listed(state, &[], statistics, true).await?)
     }
 
     /// The files for which conditions on their folders hold.
@@ -80,10 +80,11 @@ impl ExternalTable {
         state: &dyn Session,
         conditions: &[Expr],
         statistics: bool,
+        anew: bool,
     ) -> datafusion::error::Result<Vec<PartitionedFile>> {
-        let store: Arc<dyn ObjectStore> = state.runtime_env().object_store(&self.store)?;
+        let store = self.reader.reads().store();
         let partitions = self.columns.table_partition_cols();
-        let files = partitioned(list(store.as_ref(), &self.layout).await?, partitions)?;
+        let files = partitioned(self.reader.reads().list(&self.layout, anew).await?.to_vec(), partitions)?;
         let files = pruned(files, conditions, partitions)?;
         if !statistics || self.reader.format() != FileFormat::Parquet {
             let unknown = Arc::new(Statistics::new_unknown(self.columns.file_schema()));
@@ -91,7 +92,7 @@ impl ExternalTable {
         }
         let format: &Arc<dyn FormatOfFiles> = self.reader.format_of_files();
         let schema = self.columns.file_schema();
-        FileStatistics { state, store: &store, format, schema, fingerprint: &self.fingerprint }
+        FileStatistics { state, store, format, schema, fingerprint: &self.fingerprint }
             .add_to(files)
             .await
     }
@@ -127,7 +128,7 @@ impl ExternalTable {
         let has_statistics = state.config().collect_statistics();
         let (groups, statistics) =
             compute_all_files_statistics(groups, self.schema(), has_statistics, false)?;
-        let builder = FileScanConfigBuilder::new(self.store.clone(), self.reader.source(&self.columns))
+        let builder = FileScanConfigBuilder::new(self.store.clone(), self.reader.source(&self.columns, state))
             .with_file_groups(groups)
             .with_statistics(statistics)
             .with_projection_indices(projection.cloned())?
@@ -139,7 +140,7 @@ impl ExternalTable {
 }
 
 /// The URL of the store, in which paths of files are found.
-pub fn store_url(location: &AllowedLocation) -> Result<ObjectStoreUrl> {
+fn store_url(location: &AllowedLocation) -> Result<ObjectStoreUrl> {
     let url = location.url();
     Ok(ObjectStoreUrl::parse(format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default()))?)
 }
@@ -191,7 +192,10 @@ impl TableProvider for ExternalTable {
     ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
         let partitions = self.columns.table_partition_cols();
         let about = filters.iter().filter(|filter| is_about(filter, partitions)).cloned().collect::<Vec<_>>();
-        let files = self.listed(state, &about, state.config().collect_statistics()).await?;
+        let config = state.config();
+        // A build must not read an older list than the one that its cube is judged by.
+        let anew = config.get_extension::<ReadOnce>().is_some();
+        let files = self.listed(state, &about, config.collect_statistics(), anew).await?;
         if files.is_empty() {
             return Ok(Arc::new(EmptyExec::new(project_schema(&self.schema(), projection)?)));
         }

@@ -21,25 +21,29 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use super::statistics::without_floats;
 use crate::scan::bounds::sound_metadata;
+use crate::scan::file_reads::FileReads;
 use crate::scan::sound_reader::SoundReaderFactory;
 
 /// DataFusion's format. It finds the metadata of files in the cache, where only sound metadata is put.
 #[derive(Debug)]
 pub struct SoundParquet {
     parquet: Arc<dyn FileFormat>,
+    files: FileReads,
 }
 
 impl SoundParquet {
-    pub fn new(parquet: Arc<dyn FileFormat>) -> Self {
-        Self { parquet }
+    pub fn new(parquet: Arc<dyn FileFormat>, files: FileReads) -> Self {
+        Self { parquet, files }
+    }
+
+    async fn check(&self, state: &dyn Session, file: &ObjectMeta) -> Result<()> {
+        let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
+        let store = self.files.for_session(state).file(file);
+        sound_metadata(store.as_ref(), file, cache.as_ref()).await?;
+        Ok(())
     }
 }
 
-async fn check(state: &dyn Session, store: &dyn ObjectStore, file: &ObjectMeta) -> Result<()> {
-    let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
-    sound_metadata(store, file, cache.as_ref()).await?;
-    Ok(())
-}
 
 #[async_trait]
 impl FileFormat for SoundParquet {
@@ -62,7 +66,7 @@ impl FileFormat for SoundParquet {
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
         let at_once = state.config_options().execution.meta_fetch_concurrency.get();
-        let checks: Vec<_> = objects.iter().map(|file| check(state, store.as_ref(), file)).collect();
+        let checks: Vec<_> = objects.iter().map(|file| self.check(state, file)).collect();
         stream::iter(checks).buffer_unordered(at_once).try_collect::<()>().await?;
         self.parquet.infer_schema(state, store, objects).await
     }
@@ -74,7 +78,7 @@ impl FileFormat for SoundParquet {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Statistics> {
-        check(state, store.as_ref(), object).await?;
+        self.check(state, object).await?;
         let schema = Arc::clone(&table_schema);
         let statistics = self.parquet.infer_stats(state, store, table_schema, object).await?;
         Ok(without_floats(statistics, &schema))
@@ -87,7 +91,7 @@ impl FileFormat for SoundParquet {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Option<LexOrdering>> {
-        check(state, store.as_ref(), object).await?;
+        self.check(state, object).await?;
         self.parquet.infer_ordering(state, store, table_schema, object).await
     }
 
@@ -98,7 +102,7 @@ impl FileFormat for SoundParquet {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<FileMeta> {
-        check(state, store.as_ref(), object).await?;
+        self.check(state, object).await?;
         let schema = Arc::clone(&table_schema);
         let mut found = self.parquet.infer_stats_and_ordering(state, store, table_schema, object).await?;
         found.statistics = without_floats(found.statistics, &schema);
@@ -117,8 +121,8 @@ impl FileFormat for SoundParquet {
             return Err(DataFusionError::Internal("a scan of Parquet files reads something else".to_owned()));
         };
         let runtime = state.runtime_env();
-        let store = runtime.object_store(&files.object_store_url)?;
-        let readers = SoundReaderFactory::new(store, runtime.cache_manager.get_file_metadata_cache());
+        let reads = self.files.for_session(state);
+        let readers = SoundReaderFactory::new(reads, runtime.cache_manager.get_file_metadata_cache());
         let source = source.clone().with_parquet_file_reader_factory(readers);
         let files = FileScanConfigBuilder::from(files.clone()).with_source(Arc::new(source)).build();
         Ok(DataSourceExec::from_data_source(files))

@@ -21,8 +21,10 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayFormatType, apply_expression_roots};
 use datafusion_datasource::decoder::{Decoder, DecoderDeserializer, deserialize_stream};
 use futures::{FutureExt, StreamExt};
+use nyala_storage::object::Version;
 use object_store::ObjectStore;
 
+use crate::scan::file_reads::{FileReads, ReadMetrics};
 use super::bytes::{ByteStream, is_first, of_file, part, whole};
 use super::csv_columns::Places;
 use super::csv_head::{HeadOfCsv, has_header};
@@ -35,22 +37,23 @@ pub struct CsvFiles {
     batch_rows: usize,
     projection: SplitProjection,
     metrics: ExecutionPlanMetricsSet,
+    reads: FileReads,
 }
 
 impl CsvFiles {
     /// All columns of files with these options.
-    pub fn new(options: CsvOptions, columns: TableSchema) -> Self {
+    pub fn new(options: CsvOptions, columns: TableSchema, reads: FileReads) -> Self {
         let projection = SplitProjection::unprojected(&columns);
-        Self { options, columns, batch_rows: 8192, projection, metrics: ExecutionPlanMetricsSet::new() }
+        Self { options, columns, batch_rows: 8192, projection, metrics: ExecutionPlanMetricsSet::new(), reads }
     }
 }
 
 impl FileSource for CsvFiles {
     fn create_file_opener(
         &self,
-        store: Arc<dyn ObjectStore>,
+        _store: Arc<dyn ObjectStore>,
         scan: &FileScanConfig,
-        _partition: usize,
+        partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
         let table = self.columns.file_schema();
         let opener = Opener {
@@ -59,7 +62,9 @@ impl FileSource for CsvFiles {
             wanted: Arc::new(table.project(&self.projection.file_indices)?),
             table: Arc::clone(table),
             batch_rows: self.batch_rows,
-            store,
+            reads: self.reads.clone(),
+            metrics: self.metrics.clone(),
+            partition,
         };
         ProjectionOpener::try_new(self.projection.clone(), Arc::new(opener), table)
     }
@@ -115,7 +120,9 @@ struct Opener {
     table: SchemaRef,
     wanted: SchemaRef,
     batch_rows: usize,
-    store: Arc<dyn ObjectStore>,
+    reads: FileReads,
+    metrics: ExecutionPlanMetricsSet,
+    partition: usize,
 }
 
 impl FileOpener for Opener {
@@ -124,11 +131,12 @@ impl FileOpener for Opener {
         Ok(async move {
             let path = file.object_meta.location.clone();
             let opened = opener.begin(&file).await;
-            let (places, bytes) = opened.map_err(|error| of_file(&path, error))?;
+            let (places, bytes, reads) = opened.map_err(|error| of_file(&path, error))?;
             let header = has_header(&opener.options) && is_first(&file);
             let decoder = Rows(places.decoder(&opener.options, header, opener.batch_rows));
             let rows = deserialize_stream(bytes.fuse(), DecoderDeserializer::new(decoder));
             let complete = move |batch: std::result::Result<RecordBatch, ArrowError>| {
+                let _until_the_end = &reads;
                 let batch = batch.map_err(|error| of_file(&path, error))?;
                 places.complete(&batch).map_err(|error| of_file(&path, error))
             };
@@ -140,9 +148,10 @@ impl FileOpener for Opener {
 
 impl Opener {
     /// Reads the first line, and gives the bytes of the part.
-    async fn begin(&self, file: &PartitionedFile) -> Result<(Places, ByteStream)> {
+    async fn begin(&self, file: &PartitionedFile) -> Result<(Places, ByteStream, Option<ReadMetrics>)> {
+        let (store, reads) = self.reads.measured(&file.object_meta, Version::AsListed, &self.metrics, self.partition);
         let path = &file.object_meta.location;
-        let all = whole(&self.store, path, self.compression).await?;
+        let all = whole(&store, path, self.compression).await?;
         let (head, all) = HeadOfCsv::read(all, &self.options, 0).await?;
         let names = head.names(&self.options)?;
         let places = match has_header(&self.options) {
@@ -150,8 +159,8 @@ impl Opener {
             false => Places::by_position(names.len(), &self.table, Arc::clone(&self.wanted)),
         };
         let bytes =
-            if file.range.is_none() { all } else { part(&self.store, file, self.compression).await? };
-        Ok((places, bytes))
+            if file.range.is_none() { all } else { part(&store, file, self.compression).await? };
+        Ok((places, bytes, reads))
     }
 }
 

@@ -20,8 +20,10 @@ use datafusion::physical_plan::apply_expression_roots;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion_datasource::decoder::{Decoder, DecoderDeserializer, deserialize_stream};
 use futures::{FutureExt, StreamExt};
+use nyala_storage::object::Version;
 use object_store::ObjectStore;
 
+use crate::scan::file_reads::FileReads;
 use super::bytes::{of_file, part};
 use super::whole_numbers::{as_texts, settled};
 
@@ -32,29 +34,32 @@ pub struct JsonFiles {
     batch_rows: usize,
     projection: SplitProjection,
     metrics: ExecutionPlanMetricsSet,
+    reads: FileReads,
 }
 
 impl JsonFiles {
     /// All columns of files.
-    pub fn new(columns: TableSchema) -> Self {
+    pub fn new(columns: TableSchema, reads: FileReads) -> Self {
         let projection = SplitProjection::unprojected(&columns);
-        Self { columns, batch_rows: 8192, projection, metrics: ExecutionPlanMetricsSet::new() }
+        Self { columns, batch_rows: 8192, projection, metrics: ExecutionPlanMetricsSet::new(), reads }
     }
 }
 
 impl FileSource for JsonFiles {
     fn create_file_opener(
         &self,
-        store: Arc<dyn ObjectStore>,
+        _store: Arc<dyn ObjectStore>,
         scan: &FileScanConfig,
-        _partition: usize,
+        partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
         let table = self.columns.file_schema();
         let opener = Opener {
             compression: scan.file_compression_type,
             wanted: Arc::new(table.project(&self.projection.file_indices)?),
             batch_rows: self.batch_rows,
-            store,
+            reads: self.reads.clone(),
+            metrics: self.metrics.clone(),
+            partition,
         };
         ProjectionOpener::try_new(self.projection.clone(), Arc::new(opener), table)
     }
@@ -98,7 +103,9 @@ struct Opener {
     compression: FileCompressionType,
     wanted: SchemaRef,
     batch_rows: usize,
-    store: Arc<dyn ObjectStore>,
+    reads: FileReads,
+    metrics: ExecutionPlanMetricsSet,
+    partition: usize,
 }
 
 impl FileOpener for Opener {
@@ -106,7 +113,9 @@ impl FileOpener for Opener {
         let opener = self.clone();
         Ok(async move {
             let path = file.object_meta.location.clone();
-            let bytes = part(&opener.store, &file, opener.compression).await?;
+            let (store, reads) =
+                opener.reads.measured(&file.object_meta, Version::AsListed, &opener.metrics, opener.partition);
+            let bytes = part(&store, &file, opener.compression).await?;
             // Arrow cuts the fraction of a number in a column of integers, so these are read as texts.
             let fields = opener.wanted.fields().iter().map(as_texts).collect::<Vec<_>>();
             let decoder = ReaderBuilder::new(Arc::new(Schema::new(fields)))
@@ -115,6 +124,7 @@ impl FileOpener for Opener {
                 .build_decoder()?;
             let rows = deserialize_stream(bytes.fuse(), DecoderDeserializer::new(Rows(decoder)));
             let complete = move |batch: std::result::Result<RecordBatch, ArrowError>| {
+                let _until_the_end = &reads;
                 let batch = batch.map_err(|error| of_file(&path, error))?;
                 settled(&batch, &opener.wanted).map_err(|error| of_file(&path, error))
             };

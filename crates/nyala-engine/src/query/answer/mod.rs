@@ -14,4 +14,4 @@ mod start;
 pub use placement::{HereOnly, Placement, PlannedQuery};
 pub use result_cache::{Known, ResultCache, ResultCacheStats, ResultKey, Source};
 pub use rows::{Answer, Completion, RowStream};
-pub use start::Start;
+pub use start::{PlanAnew, Start};

@@ -8,8 +8,9 @@ use std::time::Instant;
 use arrow::record_batch::RecordBatch;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
-use nyala_sql::error::Result;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Sender, channel};
 
@@ -31,6 +32,9 @@ const BATCHES_AHEAD: usize = 2;
 /// Rows of a query that has begun.
 type Opened = datafusion::error::Result<SendableRecordBatchStream>;
 
+/// Plans a query anew, because files of its tables changed before the client had a row.
+pub type PlanAnew = Box<dyn FnOnce() -> BoxFuture<'static, Result<Arc<dyn ExecutionPlan>>> + Send>;
+
 /// A physical plan, and the context it is started in.
 pub struct Start {
     pub plan: Arc<dyn ExecutionPlan>,
@@ -41,6 +45,8 @@ pub struct Start {
     pub slot: Option<Slot>,
     /// Set if the result cache may keep the answer.
     pub source: Option<Source>,
+    /// Set if it may read files that others change.
+    pub plan_anew: Option<PlanAnew>,
 }
 
 impl Start {
@@ -98,6 +104,16 @@ impl Start {
         Ok(Answer::Rows(rows.from(self.source)))
     }
 
+    /// Plans and begins the query once more, if files changed.
+    async fn begin_anew(&mut self, error: QueryError) -> Result<SendableRecordBatchStream> {
+        match self.plan_anew.take() {
+            Some(plan) if error.kind == ErrorKind::Changed => {
+                Ok(execute_stream(plan().await?, Arc::clone(&self.task))?)
+            }
+            _ => Err(error),
+        }
+    }
+
     /// Moves batches to the client. The work ends when the client has gone, or when the statement must end, also while
     /// the client does not read: it may have stopped reading for ever.
     async fn pump(
@@ -107,9 +123,18 @@ impl Start {
         (counters, entry): (&Counters, &Entry),
     ) -> Result<()> {
         let account = entry.account();
-        let mut stream = open()?;
+        let mut stream = match open() {
+            Ok(stream) => stream,
+            Err(error) => self.begin_anew(error.into()).await?,
+        };
         while let Some(batch) = stream.next().await {
-            let batch = batch?;
+            let batch = match batch {
+                Ok(batch) => batch,
+                Err(error) => {
+                    stream = self.begin_anew(error.into()).await?;
+                    continue;
+                }
+            };
             let rows = batch.num_rows();
             if rows == 0 {
                 continue;
@@ -117,6 +142,8 @@ impl Start {
             if !entry.goes_on() {
                 counters.rows.fetch_add(rows as u64, Ordering::Relaxed);
             }
+            // The client gets rows of this version of the files.
+            self.plan_anew = None;
             self.recording.add_rows(rows);
             entry.add_rows(rows);
             // The client's connection frees the batch.

@@ -7,6 +7,7 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use nyala_cube::scan::ReadOnce;
 use nyala_cube::cube::build::{BuildContext, FilledSteps, LeftSegments, Work, is_due, unheld, wanted};
 use nyala_cube::cube::{Dice, ReadyCube, live_tables};
 use nyala_cube::live::Pins;
@@ -127,7 +128,7 @@ pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> R
         ),
         frugal: frugal_state(engine, &pins, &usual),
         home: engine.segment_home(),
-        store: engine.snapshots.stores().data()?,
+        store: Arc::clone(engine.snapshots.stores().data()?.store()),
         config: engine.building.config.clone(),
         progress: Arc::clone(&progress),
     };
@@ -252,6 +253,7 @@ fn build_state(
         SessionStateBuilder::new_from_existing(state).with_runtime_env(Arc::clone(runtime)).build();
     *state.config_mut() = state.config().clone().with_batch_size(batch_rows);
     state.config_mut().set_extension(Arc::clone(pins));
+    state.config_mut().set_extension(Arc::new(ReadOnce));
     state
 }
 

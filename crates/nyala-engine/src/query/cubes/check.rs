@@ -136,7 +136,8 @@ fn ready(cube: &ReadyCube) -> impl Iterator<Item = &SegmentEntry> {
 
 /// Checks the files of all complete segments: one line a bad file, or else one for the segment.
 async fn files(engine: &Engine, cube: &ReadyCube) -> Result<Vec<Finding>> {
-    let store = engine.snapshots.stores().data()?;
+    let data = engine.snapshots.stores().data()?;
+    let store = data.store();
     let mut findings = Vec::new();
     for segment in cube.entry.segments.iter().filter(|segment| segment.state != SegmentState::Building) {
         let all: Vec<_> =
@@ -144,7 +145,7 @@ async fn files(engine: &Engine, cube: &ReadyCube) -> Result<Vec<Finding>> {
         let checked = all.iter().map(|(cuboid, file)| {
             let path = Path::from(format!("{}{}", segment.location, file.name));
             let (file, cuboid) =
-                (StoredFile::new(Arc::clone(&store), path, (*file).clone()), shown(cube, cuboid));
+                (StoredFile::new(Arc::clone(store), path, (*file).clone()), shown(cube, cuboid));
             async move { (cuboid, check(engine, &file).await) }.boxed()
         });
         let checked: Vec<BoxFuture<'_, _>> = checked.collect();

@@ -289,7 +289,7 @@ async fn a_file_that_changes_is_never_mixed() {
     assert!(test.read(&changed, 0..4 * BLOCK).await.unwrap() == new);
     test.store.files.delete(&Path::from("a")).await.unwrap();
     assert!(test.read(&changed, 0..4 * BLOCK).await.is_ok(), "it is in the cache");
-    assert!(matches!(test.read(&file, 2 * BLOCK..3 * BLOCK).await, Err(Error::NotFound { .. })));
+    assert!(matches!(test.read(&file, 2 * BLOCK..3 * BLOCK).await, Err(Error::Precondition { .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,111 @@
+//! Reads of files of one store, for one statement.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use datafusion::catalog::Session;
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
+use nyala_sql::error::Result;
+use nyala_storage::object::cache::{Fill, Tally};
+use nyala_storage::object::{OpenedStore, Reader, Version};
+use object_store::{ObjectMeta, ObjectStore};
+
+use super::external::{FileLists, Found, Layout, list};
+
+/// In a session's configuration: files are read once and soon not again, as for a build. What is fetched is not cached.
+#[derive(Debug)]
+pub struct ReadOnce;
+
+/// A store whose files are read.
+#[derive(Debug, Clone)]
+pub struct FileReads {
+    store: OpenedStore,
+    lists: Arc<FileLists>,
+    fill: Fill,
+    /// Counts what is read of the table.
+    table: Arc<Tally>,
+}
+
+impl FileReads {
+    /// Files of a table.
+    pub fn new(store: OpenedStore, lists: Arc<FileLists>, table: Arc<Tally>) -> Self {
+        Self { store, lists, fill: Fill::Keep, table }
+    }
+
+    /// The same reads for a session, which may ask to cache nothing.
+    #[must_use]
+    pub fn for_session(&self, state: &dyn Session) -> Self {
+        let once = state.config().get_extension::<ReadOnce>().is_some();
+        Self { fill: if once { Fill::Never } else { Fill::Keep }, ..self.clone() }
+    }
+
+    /// The store, for everything but reads.
+    pub fn store(&self) -> &Arc<dyn ObjectStore> {
+        self.store.store()
+    }
+
+    /// The data files of a layout. Those of a remote store may be as they were a short time ago, unless `anew`.
+    pub async fn list(&self, layout: &Layout, anew: bool) -> Result<Arc<Vec<Found>>> {
+        match self.store.url() {
+            Some(url) => self.lists.get((url, self.store().as_ref()), layout, anew).await,
+            None => Ok(Arc::new(list(self.store().as_ref(), layout).await?)),
+        }
+    }
+
+    /// A store that reads this version of one file.
+    pub fn file(&self, file: &ObjectMeta) -> Arc<dyn ObjectStore> {
+        let reader = Reader { fill: self.fill, tally: Arc::clone(&self.table) };
+        self.store.file(file, Version::AsListed, &reader)
+    }
+
+    /// As [`Self::file`], with a share of the plan's metrics.
+    pub fn measured(
+        &self,
+        file: &ObjectMeta,
+        version: Version,
+        metrics: &ExecutionPlanMetricsSet,
+        partition: usize,
+    ) -> (Arc<dyn ObjectStore>, Option<ReadMetrics>) {
+        if !self.store.is_remote() {
+            return (Arc::clone(self.store.store()), None);
+        }
+        let counts = ReadMetrics::new(metrics, partition, Arc::clone(&self.table));
+        let reader = Reader { fill: self.fill, tally: Arc::clone(&counts.tally) };
+        (self.store.file(file, version, &reader), Some(counts))
+    }
+}
+
+/// Where the bytes of a reader came from, as metrics of its plan. They are added when the reader ends.
+#[derive(Debug)]
+pub struct ReadMetrics {
+    tally: Arc<Tally>,
+    table: Arc<Tally>,
+    memory: Count,
+    disk: Count,
+    store: Count,
+}
+
+impl ReadMetrics {
+    fn new(metrics: &ExecutionPlanMetricsSet, partition: usize, table: Arc<Tally>) -> Self {
+        let count = |name: &'static str| MetricBuilder::new(metrics).counter(name, partition);
+        Self {
+            tally: Arc::default(),
+            table,
+            memory: count("bytes_from_memory"),
+            disk: count("bytes_from_disk"),
+            store: count("bytes_from_store"),
+        }
+    }
+}
+
+impl Drop for ReadMetrics {
+    fn drop(&mut self) {
+        self.table.add(&self.tally);
+        let add = |to: &Count, from: &AtomicU64| {
+            to.add(usize::try_from(from.load(Ordering::Relaxed)).unwrap_or(usize::MAX));
+        };
+        add(&self.memory, &self.tally.memory_bytes);
+        add(&self.disk, &self.tally.disk_bytes);
+        add(&self.store, &self.tally.store_bytes);
+    }
+}

@@ -1,0 +1,111 @@
+//! A store that was opened, and reads of its files.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use object_store::{ObjectMeta, ObjectStore};
+
+use super::cache::{BlockCache, Fill, RemoteFile, Tally};
+use super::counted::{CountedStore, StoreCounts};
+use super::versioned_file::{Reads, VersionedFile};
+use super::{Location, Version};
+
+/// A local or remote store. Clones are the same store.
+#[derive(Debug, Clone)]
+pub struct OpenedStore {
+    store: Arc<dyn ObjectStore>,
+    remote: Option<Arc<Remote>>,
+}
+
+/// What a remote store has beside its requests.
+#[derive(Debug)]
+struct Remote {
+    url: String,
+    cache: Option<Arc<BlockCache>>,
+    /// URLs under which nothing is cached.
+    excluded: Vec<String>,
+    counts: Arc<StoreCounts>,
+}
+
+/// How a statement reads files.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    /// Whether blocks that it fetches are kept.
+    pub fill: Fill,
+    /// Counts what it reads.
+    pub tally: Arc<Tally>,
+}
+
+impl OpenedStore {
+    /// The file system of this machine: its files are read as they are.
+    pub fn local(store: Arc<dyn ObjectStore>) -> Self {
+        Self { store, remote: None }
+    }
+
+    /// A store elsewhere. Under `excluded` URLs, nothing is cached.
+    pub fn remote(
+        url: String,
+        store: Arc<dyn ObjectStore>,
+        cache: Option<Arc<BlockCache>>,
+        excluded: Vec<String>,
+    ) -> Self {
+        let counts = Arc::<StoreCounts>::default();
+        let store = Arc::new(CountedStore::new(store, Arc::clone(&counts)));
+        Self { store, remote: Some(Arc::new(Remote { url, cache, excluded, counts })) }
+    }
+
+    /// The store, for everything but reads of files.
+    pub fn store(&self) -> &Arc<dyn ObjectStore> {
+        &self.store
+    }
+
+    /// Requests since the start of the process; none for the file system.
+    pub fn counts(&self) -> Option<&StoreCounts> {
+        self.remote.as_ref().map(|remote| remote.counts.as_ref())
+    }
+
+    /// Its URL without a path; none for the file system.
+    pub fn url(&self) -> Option<&str> {
+        self.remote.as_ref().map(|remote| remote.url.as_str())
+    }
+
+    /// Whether it is elsewhere.
+    pub fn is_remote(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    /// A store that reads one file, in one version.
+    pub fn file(&self, meta: &ObjectMeta, version: Version, reader: &Reader) -> Arc<dyn ObjectStore> {
+        let Some(remote) = &self.remote else { return Arc::clone(&self.store) };
+        let reads = match &remote.cache {
+            Some(cache) if !remote.excludes(meta) => {
+                let store = (remote.url.as_str(), Arc::clone(&self.store));
+                let file = RemoteFile::new(store, meta.clone(), version, cache.block_bytes());
+                Reads::Cached(Arc::clone(cache), Arc::new(file))
+            }
+            _ => Reads::Direct(Arc::clone(&self.store)),
+        };
+        Arc::new(VersionedFile::new(meta.clone(), version, reads, reader.clone()))
+    }
+}
+
+impl Remote {
+    fn excludes(&self, meta: &ObjectMeta) -> bool {
+        let url = format!("{}/{}", self.url, meta.location);
+        self.excluded.iter().any(|prefix| url.starts_with(prefix))
+    }
+}
+
+/// The URL of the store of a location, without a path.
+pub fn store_url(location: &Location) -> String {
+    let url = location.url();
+    format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default())
+}
+
+/// Parts of `range` of at most `bytes` each.
+pub(super) fn parts(range: Range<u64>, bytes: u64) -> impl Iterator<Item = Range<u64>> {
+    let end = range.end;
+    (range.start..end).step_by(usize::try_from(bytes).unwrap_or(usize::MAX)).map(move |from| {
+        from..from.saturating_add(bytes).min(end)
+    })
+}
