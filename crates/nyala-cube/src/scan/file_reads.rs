@@ -39,6 +39,11 @@ impl FileReads {
         Self { fill: if once { Fill::Never } else { Fill::Keep }, ..self.clone() }
     }
 
+    /// The store, as it was opened.
+    pub fn opened(&self) -> &OpenedStore {
+        &self.store
+    }
+
     /// The store, for everything but reads.
     pub fn store(&self) -> &Arc<dyn ObjectStore> {
         self.store.store()

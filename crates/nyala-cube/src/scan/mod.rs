@@ -2,6 +2,7 @@
 
 mod blocks;
 pub mod bounds;
+mod cached_file;
 mod cuboid;
 mod damage;
 mod external;
@@ -18,6 +19,7 @@ mod stores;
 mod text_files;
 
 pub use blocks::{BLOCKS_KEY, FileSums};
+pub use cached_file::CachedFile;
 pub use cuboid::{CuboidPart, CuboidTable, WithoutValues};
 pub use damage::{Damage, DamageReports, FoundDamage};
 pub use external::{ExternalTable, TableRequest, decode_schema, describe_table, encode_schema};

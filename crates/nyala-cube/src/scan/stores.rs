@@ -130,6 +130,13 @@ impl Stores {
         Arc::clone(tallies.entry(table.to_string()).or_default())
     }
 
+    /// What was read of all tables of remote files, since the start of the process.
+    pub fn all_reads(&self) -> Tally {
+        let all = Tally::default();
+        self.tallies().iter().for_each(|(_, tally)| all.add(tally));
+        all
+    }
+
     /// What was read of each table of remote files, since the start of the process.
     pub fn tallies(&self) -> Vec<(String, Arc<Tally>)> {
         let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);

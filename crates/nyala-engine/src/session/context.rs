@@ -12,7 +12,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::sql::sqlparser::ast::ObjectName;
 use nyala_cube::cube::{CubeIndex, Listings, ReadyCube};
 use nyala_cube::live::{Changes, LiveProvider, LiveRef, LiveStores, Pins};
-use nyala_cube::scan::{HotCuboids, Stores, TableFiles};
+use nyala_cube::scan::{ExternalTable, HotCuboids, Stores, TableFiles};
 use nyala_model::suggest::nearest;
 use nyala_model::{CatalogSnapshot, QualifiedName};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
@@ -116,8 +116,13 @@ impl SnapshotContext {
 
     /// Lists the files in the folder of a table now. `statistics` asks for statistics of its columns too.
     pub async fn list(&self, table: &QualifiedName, statistics: bool) -> Result<TableFiles> {
+        TableFiles::list(self.external(table)?, &self.state, statistics).await
+    }
+
+    /// A table of files.
+    pub fn external(&self, table: &QualifiedName) -> Result<&Arc<ExternalTable>> {
         match self.tables.get(table) {
-            Some(Ok(Table::External(table))) => TableFiles::list(table, &self.state, statistics).await,
+            Some(Ok(Table::External(table))) => Ok(table),
             Some(Ok(Table::Live(_) | Table::View(_))) => Err(QueryError::new(
                 ErrorKind::Unsupported,
                 format!("table `{table}` is not external: it has no files"),

@@ -88,6 +88,8 @@ pub enum Nyala {
         /// The cube.
         name: ObjectName,
     },
+    /// `WARM CACHE FOR …`, `DROP CACHE [FOR …]`
+    Cache(CacheStatement),
     /// `RECOMMEND CUBE FOR SCHEMA name [WITH (…)]` or `… TABLE name [WITH (…)]`
     RecommendCube(Recommend),
     /// `CREATE ROLE`, `GRANT` and their kin.
@@ -100,6 +102,24 @@ pub enum Nyala {
     Unneeded(Unneeded),
     /// `CREATE VIEW`, `DROP TABLE` and their kin.
     Relation(Box<RelationStatement>),
+}
+
+/// A statement about cached blocks of remote files.
+#[derive(Debug, Clone)]
+pub enum CacheStatement {
+    /// Reads all of the files into the cache.
+    Warm(CacheScope),
+    /// Deletes the blocks of the files, or all.
+    Drop(Option<CacheScope>),
+}
+
+/// The files that such a statement is about.
+#[derive(Debug, Clone)]
+pub enum CacheScope {
+    /// Those of an external table.
+    Table(ObjectName),
+    /// The cuboids of a cube.
+    Cube(ObjectName),
 }
 
 /// The parts of a `RECOMMEND CUBE` statement.
@@ -300,6 +320,25 @@ impl fmt::Display for Statement {
     }
 }
 
+impl fmt::Display for CacheStatement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Warm(scope) => write!(f, "WARM CACHE FOR {scope}"),
+            Self::Drop(Some(scope)) => write!(f, "DROP CACHE FOR {scope}"),
+            Self::Drop(None) => f.write_str("DROP CACHE"),
+        }
+    }
+}
+
+impl fmt::Display for CacheScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Table(name) => write!(f, "TABLE {name}"),
+            Self::Cube(name) => write!(f, "CUBE {name}"),
+        }
+    }
+}
+
 impl fmt::Display for Nyala {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -319,6 +358,7 @@ impl fmt::Display for Nyala {
             Self::CancelJob(job) => write!(f, "CANCEL JOB {job}"),
             Self::ShowQueryHistory => f.write_str("SHOW QUERY HISTORY"),
             Self::AnalyzeCube { name } => write!(f, "ANALYZE CUBE {name}"),
+            Self::Cache(statement) => statement.fmt(f),
             Self::RecommendCube(recommend) => recommend.fmt(f),
             Self::Role(statement) => statement.fmt(f),
             Self::Live(statement) => statement.fmt(f),

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::alter::{AlterCube, parse_actions};
 use super::ast::{
-    Backup, BuildAction, BuildCube, CreateCube, Kind, Nyala, Recommend, RecommendFor, Statement,
+    Backup, BuildAction, BuildCube, CacheScope, CacheStatement, CreateCube, Kind, Nyala, Recommend, RecommendFor, Statement,
 };
 use super::balance::balance_chains;
 use super::clauses::{count_microseconds, rewrite_clauses};
@@ -209,6 +209,16 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
             skip(parser, 2);
             Nyala::AnalyzeCube { name: parse_name(parser)? }
         }
+        ("WARM", "CACHE") => {
+            skip(parser, 2);
+            let scope = parse_cache_scope(parser)?;
+            let scope = scope.ok_or_else(|| expected(parser, "`FOR TABLE …` or `FOR CUBE …`"))?;
+            Nyala::Cache(CacheStatement::Warm(scope))
+        }
+        ("DROP", "CACHE") => {
+            skip(parser, 2);
+            Nyala::Cache(CacheStatement::Drop(parse_cache_scope(parser)?))
+        }
         ("RECOMMEND", "CUBE") => {
             skip(parser, 2);
             let scope = parse_recommend_for(parser)?;
@@ -220,6 +230,20 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
         _ => return parse_others(parser, first, second),
     };
     Ok(Some(statement))
+}
+
+fn parse_cache_scope(parser: &mut DFParser<'_>) -> Result<Option<CacheScope>> {
+    if !parser.parser.parse_keyword(Keyword::FOR) {
+        return Ok(None);
+    }
+    let kind = peek_word(parser, 0).unwrap_or_default();
+    let scope = match kind.as_str() {
+        "TABLE" => CacheScope::Table,
+        "CUBE" => CacheScope::Cube,
+        _ => return Err(expected(parser, "`TABLE` or `CUBE`")),
+    };
+    skip(parser, 1);
+    Ok(Some(scope(parse_name(parser)?)))
 }
 
 fn parse_others(parser: &mut DFParser<'_>, first: &str, second: &str) -> Result<Option<Nyala>> {

@@ -60,6 +60,8 @@ fn our_statements_and_others_side_by_side() {
     check("select ';' as x", "SELECT ';' AS x");
     check("show query history", "SHOW QUERY HISTORY");
     check("analyze cube a.b", "ANALYZE CUBE a.b");
+    check("warm cache for table s.t; Warm Cache for Cube c", "WARM CACHE FOR TABLE s.t; WARM CACHE FOR CUBE c");
+    check("drop cache; drop cache for table t", "DROP CACHE; DROP CACHE FOR TABLE t");
     check(
         "recommend cube for schema \"S\"; recommend cube for table s.t",
         "RECOMMEND CUBE FOR SCHEMA \"S\"; RECOMMEND CUBE FOR TABLE s.t",
@@ -88,6 +90,8 @@ fn mistakes_name_what_was_expected() {
     check_error("build table x", ErrorKind::Syntax, "expected `CUBE` after `BUILD`");
     check_error("create cube c select 1", ErrorKind::Syntax, "expected `AS SELECT …`");
     check_error("show jobs now", ErrorKind::Syntax, "expected end of statement, found `now`");
+    check_error("warm cache", ErrorKind::Syntax, "`FOR TABLE …` or `FOR CUBE …`");
+    check_error("drop cache for t", ErrorKind::Syntax, "`TABLE` or `CUBE`");
     check_error("recommend cube", ErrorKind::Syntax, "`FOR SCHEMA …` or `FOR TABLE …`");
     check_error("recommend cube for all", ErrorKind::Syntax, "`SCHEMA` or `TABLE`");
     check_error("check cube c sample", ErrorKind::Syntax, "literal int");

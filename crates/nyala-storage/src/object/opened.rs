@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use object_store::{ObjectMeta, ObjectStore};
 
-use super::cache::{BlockCache, Fill, RemoteFile, Tally};
+use super::cache::{BlockCache, FileId, Fill, RemoteFile, Tally};
 use super::counted::{CountedStore, StoreCounts};
 use super::versioned_file::{Reads, VersionedFile};
 use super::{Location, Version};
@@ -72,6 +72,11 @@ impl OpenedStore {
     /// Whether it is elsewhere.
     pub fn is_remote(&self) -> bool {
         self.remote.is_some()
+    }
+
+    /// The digest of a version of a file in a cache with blocks of this size; none for the file system.
+    pub fn file_id(&self, meta: &ObjectMeta, version: Version, block_bytes: u64) -> Option<FileId> {
+        Some(RemoteFile::id_of(self.url()?, meta, version, block_bytes))
     }
 
     /// A store that reads one file, in one version.

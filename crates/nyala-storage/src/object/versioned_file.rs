@@ -3,7 +3,6 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -76,7 +75,7 @@ impl VersionedFile {
                 let get = |range: Range<u64>| async move {
                     let answer = version::get(store, &self.meta, self.version, Some(range)).await?;
                     let bytes = answer.bytes().await?;
-                    self.reader.tally.store_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                    self.reader.tally.count_store(bytes.len() as u64);
                     Ok(bytes)
                 };
                 coalesce_ranges(ranges, get, OBJECT_STORE_COALESCE_DEFAULT).await
@@ -117,7 +116,7 @@ impl ObjectStore for VersionedFile {
             let (meta, range, attributes) = (answer.meta.clone(), answer.range.clone(), answer.attributes.clone());
             let counted = answer.into_stream().inspect(move |part| {
                 let bytes = part.as_ref().map_or(0, |part| part.len() as u64);
-                tally.store_bytes.fetch_add(bytes, Ordering::Relaxed);
+                tally.count_store(bytes);
             });
             return Ok(GetResult { payload: GetResultPayload::Stream(counted.boxed()), meta, range, attributes });
         }

@@ -30,6 +30,7 @@ use nyala_storage::object::AllowedLocation;
 use super::layout::Layout;
 use super::listing::{FileStatistics, partitioned, with_statistics};
 use super::prune::{is_about, pruned};
+use crate::scan::cached_file::CachedFile;
 use crate::scan::file_reader::FileReader;
 use crate::scan::file_reads::ReadOnce;
 use crate::scan::stores::Stores;
@@ -72,6 +73,16 @@ impl ExternalTable {
         statistics: bool,
     ) -> Result<Vec<PartitionedFile>> {
         Ok(self.listed(state, &[], statistics, true).await?)
+    }
+
+    /// Its files in a remote store, as they lie there now; none of a local one.
+    pub async fn remote_files(&self) -> Result<Vec<CachedFile>> {
+        let reads = self.reader.reads();
+        if !reads.opened().is_remote() {
+            return Ok(Vec::new());
+        }
+        let files = reads.list(&self.layout, true).await?;
+        Ok(files.iter().map(|(file, _)| CachedFile::of_table(reads.opened(), file.clone())).collect())
     }
 
     /// The files for which conditions on their folders hold.

@@ -2,7 +2,7 @@
 
 use nyala_sql::statement::{LiveStatement, Nyala};
 
-use super::{backup, kill, relations, roles, show_history};
+use super::{backup, cache, kill, relations, roles, show_history};
 use crate::query::command::Command;
 use crate::query::cubes::{alter, analyze, build, check, create, jobs, recommend, segments, show};
 use crate::query::{files, live};
@@ -26,6 +26,7 @@ pub fn command(statement: &Nyala) -> Box<dyn Command + '_> {
         Nyala::Role(statement) => Box::new(roles::Role(statement)),
         Nyala::ShowQueryHistory => Box::new(show_history::ShowQueryHistory),
         Nyala::AnalyzeCube { name } => Box::new(analyze::Analyze(name)),
+        Nyala::Cache(statement) => Box::new(cache::Cache(statement)),
         Nyala::RecommendCube(wish) => Box::new(recommend::Recommend(wish)),
         Nyala::CopyTo(statement) => Box::new(files::CopyRowsTo(statement)),
         Nyala::Backup(statement) => Box::new(backup::BackupTo(statement)),

@@ -8,6 +8,7 @@ pub mod show_setting;
 pub mod show_tables;
 
 mod backup;
+mod cache;
 mod kill;
 mod relations;
 mod roles;

@@ -4,6 +4,7 @@
 //! of the SHOW statement for the same things, if there is one.
 
 mod activity;
+mod caches;
 mod live;
 mod resources;
 mod table;

@@ -1,4 +1,4 @@
-//! `system.caches` and `system.resource_groups`.
+//! `system.resource_groups`.
 
 use std::sync::Arc;
 
@@ -9,32 +9,6 @@ use nyala_sql::error::Result;
 
 use crate::query::columns::{batch, number, numbers, text, texts};
 use crate::query::engine::Engine;
-
-pub fn caches_schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![
-        text("cache"),
-        number("entries"),
-        number("bytes"),
-        number("hits"),
-        number("misses"),
-        number("evictions"),
-    ]))
-}
-
-/// The caches of this process, with their hits and misses.
-pub fn caches(engine: &Engine) -> Result<RecordBatch> {
-    let stats = engine.stats();
-    let (hot, plans, results) = (stats.hot_cuboids, stats.plans, stats.results);
-    let columns: Vec<ArrayRef> = vec![
-        texts(["hot_cuboids", "plans", "results"].into_iter().map(Some)),
-        numbers([hot.cuboids, plans.entries, results.entries].into_iter().map(Some)),
-        numbers([hot.bytes, plans.bytes, results.bytes].into_iter().map(Some)),
-        numbers([hot.hits, plans.hits, results.hits].into_iter().map(Some)),
-        numbers([hot.misses, plans.misses, results.misses].into_iter().map(Some)),
-        numbers([Some(hot.evictions), None, None].into_iter()),
-    ];
-    batch(caches_schema(), columns)
-}
 
 pub fn groups_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![

@@ -12,7 +12,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
-use super::{activity, live, resources};
+use super::{activity, caches, live, resources};
 use crate::query::cubes::{self, jobs, segments};
 use crate::query::engine::Engine;
 use crate::query::statements::{show_history, show_setting};
@@ -21,6 +21,7 @@ use crate::session::Settings;
 /// The tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
+    CacheBlocks,
     Caches,
     Cubes,
     Cuboids,
@@ -39,7 +40,8 @@ pub enum Table {
 }
 
 impl Table {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
+        Self::CacheBlocks,
         Self::Caches,
         Self::Cubes,
         Self::Cuboids,
@@ -59,6 +61,7 @@ impl Table {
 
     pub fn name(self) -> &'static str {
         match self {
+            Self::CacheBlocks => "cache_blocks",
             Self::Caches => "caches",
             Self::Cubes => "cubes",
             Self::Cuboids => "cuboids",
@@ -79,7 +82,8 @@ impl Table {
 
     fn schema(self) -> SchemaRef {
         match self {
-            Self::Caches => resources::caches_schema(),
+            Self::CacheBlocks => caches::blocks_schema(),
+            Self::Caches => caches::schema(),
             Self::Cubes => cubes::show::cubes_schema(),
             Self::Cuboids => segments::cuboids_schema(),
             Self::DiskStores => live::disk_stores_schema(),
@@ -99,7 +103,8 @@ impl Table {
 
     async fn rows(self, engine: &Engine, session: &dyn Session) -> Result<RecordBatch> {
         match self {
-            Self::Caches => resources::caches(engine),
+            Self::CacheBlocks => caches::blocks(engine).await,
+            Self::Caches => caches::caches(engine),
             Self::Cubes => cubes::show::cubes(engine),
             Self::Cuboids => segments::cuboids(engine, None),
             Self::DiskStores => live::disk_stores(engine).await,

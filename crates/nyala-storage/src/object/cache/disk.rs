@@ -233,6 +233,11 @@ impl Disk {
         fs::read_to_string(name_path(&self.folder, file)).ok()
     }
 
+    /// Number of all blocks.
+    pub fn count(&self) -> u64 {
+        self.index.entry_count()
+    }
+
     /// Size of all blocks, in bytes.
     pub fn used_bytes(&self) -> u64 {
         self.index.weighted_size() << 10
@@ -248,6 +253,7 @@ impl Disk {
     }
 
     /// Whether the blocks of earlier processes are found.
+    #[cfg(test)]
     pub fn is_recovered(&self) -> bool {
         self.recovered.load(Ordering::Acquire)
     }

@@ -15,6 +15,7 @@ use crate::object::version::{self, Version};
 #[derive(Debug)]
 pub struct RemoteFile {
     store: Arc<dyn ObjectStore>,
+    name: Arc<str>,
     meta: ObjectMeta,
     version: Version,
     id: FileId,
@@ -29,19 +30,31 @@ impl RemoteFile {
         version: Version,
         block_bytes: u64,
     ) -> Self {
-        let id = match version {
-            Version::AsListed => FileId::of_version(url, &meta, block_bytes),
-            Version::Constant => FileId::of_constant(url, &meta.location, block_bytes),
-        };
+        let id = Self::id_of(url, &meta, version, block_bytes);
+        let name = format!("{url}/{}", meta.location).into();
         let cut = Cut { file_bytes: meta.size, block_bytes };
-        Self { store, meta, version, id, cut }
+        Self { store, name, meta, version, id, cut }
     }
 
+    /// The digest of a version of a file in the store with this URL.
+    pub fn id_of(url: &str, meta: &ObjectMeta, version: Version, block_bytes: u64) -> FileId {
+        match version {
+            Version::AsListed => FileId::of_version(url, meta, block_bytes),
+            Version::Constant => FileId::of_constant(url, &meta.location, block_bytes),
+        }
+    }
+
+    /// Its URL.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Its digest.
     pub fn id(&self) -> FileId {
         self.id
     }
 
-    pub fn cut(&self) -> &Cut {
+    pub(super) fn cut(&self) -> &Cut {
         &self.cut
     }
 

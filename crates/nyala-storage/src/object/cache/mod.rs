@@ -21,6 +21,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -51,11 +52,27 @@ pub struct CacheOptions {
     pub block_bytes: u64,
 }
 
+/// So many files are known to have their names noted.
+const MAX_NAMES: u64 = 100_000;
+
+/// A block on disk, for lists.
+#[derive(Debug, Clone)]
+pub struct BlockInfo {
+    /// The URL of its file, if it is known.
+    pub file: Option<Arc<str>>,
+    /// Its number; the first is 0.
+    pub number: u64,
+    /// Its room on disk, in bytes.
+    pub bytes: u64,
+}
+
 /// The cache of a process.
 #[derive(Debug)]
 pub struct BlockCache {
     options: CacheOptions,
     memory: Option<Cache<BlockId, Bytes>>,
+    /// Files whose names are noted on disk.
+    named: Cache<FileId, ()>,
     disk: Option<Arc<Disk>>,
     flights: Arc<Flights>,
     runtime: Handle,
@@ -78,7 +95,8 @@ impl BlockCache {
             Cache::builder().max_capacity(options.memory_bytes).weigher(weigher).build()
         });
         let flights = Flights::new(runtime.clone());
-        Ok(Arc::new(Self { options, memory, disk, flights, runtime, stats }))
+        let named = Cache::new(MAX_NAMES);
+        Ok(Arc::new(Self { options, memory, named, disk, flights, runtime, stats }))
     }
 
     /// Size of a block.
@@ -100,6 +118,32 @@ impl BlockCache {
     pub fn used_bytes(&self) -> (u64, u64) {
         let disk = self.disk.as_ref().map_or(0, |disk| disk.used_bytes());
         (disk, self.memory.as_ref().map_or(0, Cache::weighted_size))
+    }
+
+    /// The blocks on disk, by their files. Blocks the thread.
+    pub fn blocks(&self) -> Vec<BlockInfo> {
+        let Some(disk) = &self.disk else { return Vec::new() };
+        let mut blocks = disk.blocks();
+        blocks.sort_unstable_by_key(|(block, _)| (block.file.bytes(), block.number));
+        let mut names: HashMap<FileId, Option<Arc<str>>> = HashMap::new();
+        let mut info = |(block, kib): (BlockId, u32)| {
+            let name = names.entry(block.file).or_insert_with(|| disk.name_of(block.file).map(Arc::from));
+            BlockInfo { file: name.clone(), number: block.number, bytes: u64::from(kib) << 10 }
+        };
+        blocks.drain(..).map(&mut info).collect()
+    }
+
+    /// Number of blocks on disk and in memory.
+    pub fn block_counts(&self) -> (u64, u64) {
+        let disk = self.disk.as_ref().map_or(0, |disk| disk.count());
+        (disk, self.memory.as_ref().map_or(0, Cache::entry_count))
+    }
+
+    fn note_name(&self, file: &RemoteFile) {
+        if let Some(disk) = self.disk.as_ref().filter(|_| !self.named.contains_key(&file.id())) {
+            self.named.insert(file.id(), ());
+            disk.name(file.id(), file.name());
+        }
     }
 
     /// Deletes all blocks of the files that `which` chooses, and tells how many there were on disk.

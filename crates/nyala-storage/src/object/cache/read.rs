@@ -12,7 +12,7 @@ use super::block::BlockId;
 use super::disk::Disk;
 use super::file::RemoteFile;
 use super::flight::Arriving;
-use super::stats::{Tally, add};
+use super::stats::Tally;
 
 /// Where a block is.
 #[derive(Debug, Clone)]
@@ -96,6 +96,9 @@ impl BlockCache {
             }
         }
         if !missing.is_empty() {
+            if fill == Fill::Keep {
+                self.note_name(file);
+            }
             let arriving = self.flights.join(file, &missing, fill == Fill::Keep, self);
             places.extend(missing.into_iter().zip(arriving.into_iter().map(Place::Arriving)));
         }
@@ -132,7 +135,7 @@ impl Reading<'_> {
             }
             for (range, data) in self.on_disk.next().unwrap_or_default() {
                 if let Some(data) = data {
-                    add(&self.tally.disk_bytes, data.len() as u64);
+                    self.tally.count_disk(data.len() as u64);
                     parts.push(data);
                     continue;
                 }
@@ -148,11 +151,11 @@ impl Reading<'_> {
         let bytes = range.end - range.start;
         match place {
             Place::Memory(data) => {
-                add(&self.tally.memory_bytes, bytes);
+                self.tally.count_memory(bytes);
                 parts.push(data);
             }
             Place::Arriving(arriving) => {
-                add(&self.tally.store_bytes, bytes);
+                self.tally.count_store(bytes);
                 parts.extend(arrived(self.file, &range, &arriving).await?);
             }
             Place::Disk => return Err(lost(&range)),

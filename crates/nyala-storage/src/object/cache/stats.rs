@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What happened since the start of the process.
 #[derive(Debug, Default)]
 pub struct CacheStats {
-    /// Bytes that queries asked for, by where they were.
-    pub wanted: Tally,
     /// Requests for missing blocks.
     pub fetches: AtomicU64,
     /// Blocks that were deleted for others, or by a command.
@@ -32,6 +30,10 @@ pub struct Tally {
     pub disk_bytes: AtomicU64,
     /// In the store only, or on their way from there.
     pub store_bytes: AtomicU64,
+    /// Parts of reads that the cache had.
+    pub hits: AtomicU64,
+    /// Parts of reads that came from the store.
+    pub misses: AtomicU64,
 }
 
 /// Counts.
@@ -40,12 +42,30 @@ pub(super) fn add(counter: &AtomicU64, count: u64) {
 }
 
 impl Tally {
+    pub(super) fn count_memory(&self, bytes: u64) {
+        add(&self.memory_bytes, bytes);
+        add(&self.hits, 1);
+    }
+
+    pub(super) fn count_disk(&self, bytes: u64) {
+        add(&self.disk_bytes, bytes);
+        add(&self.hits, 1);
+    }
+
+    /// Counts bytes that the cache did not have.
+    pub fn count_store(&self, bytes: u64) {
+        add(&self.store_bytes, bytes);
+        add(&self.misses, 1);
+    }
+
     /// Adds what another one counted.
     pub fn add(&self, other: &Self) {
         let pairs = [
             (&self.memory_bytes, &other.memory_bytes),
             (&self.disk_bytes, &other.disk_bytes),
             (&self.store_bytes, &other.store_bytes),
+            (&self.hits, &other.hits),
+            (&self.misses, &other.misses),
         ];
         for (to, from) in pairs {
             add(to, from.load(Ordering::Relaxed));

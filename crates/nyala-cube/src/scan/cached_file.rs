@@ -1,0 +1,70 @@
+//! A remote file as the cache knows it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::error::DataFusionError;
+use nyala_model::CuboidFile;
+use nyala_sql::error::Result;
+use nyala_storage::object::cache::{FileId, Fill, Tally};
+use nyala_storage::object::{OpenedStore, Reader, Version};
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStoreExt};
+
+/// Read at a time, in bytes.
+const READ_BYTES: u64 = 8 << 20;
+
+/// A file that can be read into the cache, or removed from it.
+#[derive(Debug)]
+pub struct CachedFile {
+    store: OpenedStore,
+    meta: ObjectMeta,
+    version: Version,
+}
+
+impl CachedFile {
+    pub(super) fn of_table(store: &OpenedStore, meta: ObjectMeta) -> Self {
+        Self { store: store.clone(), meta, version: Version::AsListed }
+    }
+
+    /// A file of a cuboid, in the folder of its segment.
+    pub fn of_cuboid(data: &OpenedStore, folder: &str, file: &CuboidFile) -> Self {
+        let location = Path::from(format!("{folder}{}", file.name));
+        let meta = ObjectMeta {
+            location,
+            last_modified: Default::default(),
+            size: file.bytes,
+            e_tag: None,
+            version: None,
+        };
+        Self { store: data.clone(), meta, version: Version::Constant }
+    }
+
+    /// Whether it is in a remote store.
+    pub fn is_remote(&self) -> bool {
+        self.store.is_remote()
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> u64 {
+        self.meta.size
+    }
+
+    /// Its digest in a cache with blocks of this size; none for a local file.
+    pub fn id(&self, block_bytes: u64) -> Option<FileId> {
+        self.store.file_id(&self.meta, self.version, block_bytes)
+    }
+
+    /// Reads it through the cache.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn read_all(self, tally: Arc<Tally>) -> Result<()> {
+        let file = self.store.file(&self.meta, self.version, &Reader { fill: Fill::Keep, tally });
+        for from in (0..self.meta.size).step_by(READ_BYTES as usize) {
+            let range: Range<u64> = from..(from + READ_BYTES).min(self.meta.size);
+            file.get_range(&self.meta.location, range).await.map_err(DataFusionError::from)?;
+        }
+        Ok(())
+    }
+}
