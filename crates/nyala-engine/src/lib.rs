@@ -36,6 +36,6 @@ pub use nyala_sql::statement::{MOVED, Statement, hide_values};
 pub use query::{
     Answer, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions, Follower, GroupStats,
     HereOnly, Ingest, Ingested, Loading, Origin, PhaseTimes, Placement, PlanCacheStats, PlannedQuery,
-    Prepared, ResultCacheStats, RowStream, Session, SessionOptions, Text,
+    Prepared, RemoteCount, ResultCacheStats, RowStream, Session, SessionOptions, Text,
 };
 pub use session::{SessionExtension, SettingValue};

@@ -2,6 +2,7 @@
 
 mod groups;
 mod jobs;
+mod remote;
 mod stores;
 
 use std::sync::OnceLock;
@@ -55,6 +56,7 @@ impl Metrics {
         text.push_str(&groups::render(&engine.resource_groups()));
         text.push_str(&jobs::render(&engine.build_progress()));
         text.push_str(&stores::render(&engine.disk_stores()));
+        text.push_str(&remote::render(&engine.remote_counts()));
         text
     }
 

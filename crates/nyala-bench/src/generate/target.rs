@@ -21,7 +21,7 @@ impl Target {
     pub fn open(out: &str, storage: &StorageConfig) -> anyhow::Result<Self> {
         let rules = Arc::new(LocationRules::new(storage, OwnPaths::none()));
         let location = rules.check(Location::parse(out)?.into_folder())?;
-        let store = rules.open(&location, storage)?;
+        let store = Arc::clone(rules.open(&location, storage, None)?.store());
         Ok(Self { store, location })
     }
 

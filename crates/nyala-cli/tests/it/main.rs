@@ -65,6 +65,7 @@ mod random;
 mod ranges;
 mod recommend;
 mod relations;
+mod remote_cache;
 mod results;
 mod returning;
 mod rewrite;

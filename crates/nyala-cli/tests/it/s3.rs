@@ -15,10 +15,10 @@ use crate::python::script;
 use crate::server::Server;
 use crate::star::{queries, repository};
 
-const BUCKET: &str = "warehouse";
+pub const BUCKET: &str = "warehouse";
 
 /// A server with one bucket, and the parameters to use it.
-struct S3 {
+pub struct S3 {
     access: Access,
     _process: Running,
 }
@@ -32,7 +32,7 @@ struct Access {
 }
 
 impl S3 {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let mut process = Running::start(script("s3_server.py").arg(BUCKET));
         eventually("S3 server", PATIENCE, || {
             assert!(process.is_running(), "{}", process.stderr());
@@ -42,7 +42,7 @@ impl S3 {
         Self { access, _process: process }
     }
 
-    fn variables(&self) -> [(&str, &str); 5] {
+    pub fn variables(&self) -> [(&str, &str); 5] {
         [
             ("NYALA_STORAGE__S3__ENDPOINT", &self.access.endpoint),
             ("NYALA_STORAGE__S3__REGION", &self.access.region),
@@ -52,7 +52,7 @@ impl S3 {
         ]
     }
 
-    fn serve(&self, data_dir: &Path) -> Server {
+    pub fn serve(&self, data_dir: &Path) -> Server {
         Server::start_with(data_dir, &self.variables())
     }
 

@@ -59,6 +59,7 @@ async fn run(copy: &CopyTo, execution: Execution<'_>) -> Result<Answer> {
     let answer = run_query::run(Query { plan: &plan, text: None, parameters: &[] }, execution).await?;
     let Answer::Rows(rows) = answer else { return Err(QueryError::internal("a query gives no rows")) };
     let rows = Task::spawn(&engine.runtime.threads, scope, write(rows, style, upload)).join().await?;
+    engine.snapshots.stores().forget_lists();
     Ok(Answer::Done(Completion { tag: "COPY".to_owned(), rows: Some(rows), notice: None }))
 }
 
