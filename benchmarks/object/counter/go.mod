@@ -1,0 +1,3 @@
+module nyala/benchmarks/object/counter
+
+go 1.26
