@@ -83,6 +83,7 @@ const ROOMS: &[(&str, &str, &[&str])] = &[(
         "cubes",
         "live",
         "statements",
+        "remote_stats",
         "stats",
         "system",
         "prepare",

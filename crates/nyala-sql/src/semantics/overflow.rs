@@ -108,7 +108,8 @@ impl ScalarUDFImpl for Checked {
         let [left, right] = argument_types else {
             return plan_err!("`{}` is between two operands, not {}", self.op, argument_types.len());
         };
-        if left == right {
+        // A product of decimals has more digits after the point than both.
+        if left == right && !left.is_decimal() {
             return Ok(left.clone());
         }
         BinaryTypeCoercer::new(left, &self.op, right).get_result_type()
