@@ -15,7 +15,8 @@ fn put(s3: &S3, name: &str, from: u64, rows: u64) {
     let folder = tempfile::tempdir().unwrap();
     let last = from + rows - 1;
     let target = format!("s3://{BUCKET}/t/{name}");
-    let sql = format!("COPY (SELECT v, v * v AS w FROM generate_series({from}, {last}) AS s(v)) TO '{target}'");
+    let sql =
+        format!("COPY (SELECT v, v * v AS w FROM generate_series({from}, {last}) AS s(v)) TO '{target}'");
     let arguments = ["sql", "--data-dir", folder.path().to_str().unwrap(), "-c", &sql];
     run(nyala(&arguments).envs(s3.variables()));
 }
@@ -24,14 +25,17 @@ fn with_table(s3: &S3, data_dir: &Path, further: &[(&str, &str)]) -> Server {
     let mut variables = s3.variables().to_vec();
     variables.extend(further);
     let server = Server::start_with(data_dir, &variables);
-    server.query(&format!("CREATE EXTERNAL TABLE IF NOT EXISTS t STORED AS PARQUET LOCATION 's3://{BUCKET}/t/'"));
+    server.query(&format!(
+        "CREATE EXTERNAL TABLE IF NOT EXISTS t STORED AS PARQUET LOCATION 's3://{BUCKET}/t/'"
+    ));
     server
 }
 
 /// The sum of all metrics whose names begin so.
 fn metric(server: &Server, name: &str) -> u64 {
     let metrics = server.get("/metrics").body;
-    let values = metrics.lines().filter(|line| line.starts_with(name)).filter_map(|line| line.rsplit_once(' '));
+    let values =
+        metrics.lines().filter(|line| line.starts_with(name)).filter_map(|line| line.rsplit_once(' '));
     values.filter_map(|(_, value)| value.parse::<f64>().ok()).sum::<f64>() as u64
 }
 

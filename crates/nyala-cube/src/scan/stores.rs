@@ -110,7 +110,11 @@ impl Stores {
     }
 
     /// Reads of the files of a table.
-    pub(in crate::scan) fn reads(&self, location: &AllowedLocation, table: &QualifiedName) -> Result<FileReads> {
+    pub(in crate::scan) fn reads(
+        &self,
+        location: &AllowedLocation,
+        table: &QualifiedName,
+    ) -> Result<FileReads> {
         Ok(FileReads::new(self.open(location)?, Arc::clone(&self.lists), self.tally(table)))
     }
 

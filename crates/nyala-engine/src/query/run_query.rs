@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use datafusion::common::ScalarValue;
-use nyala_cube::cube::Report;
 use futures::future::BoxFuture;
 use futures::{FutureExt, TryFutureExt};
+use nyala_cube::cube::Report;
 use nyala_sql::error::{ErrorKind, Result};
 
 use super::answer::Answer;
@@ -42,7 +42,8 @@ pub async fn run(query: Query<'_>, execution: Execution<'_>) -> Result<Answer> {
     let task = state.task_ctx();
     let bound = bind(query.plan.clone(), query.parameters)?;
     let begun = Instant::now();
-    let plan_anew = engine.snapshots.stores().has_remote()?.then(|| plan_anew(engine, &bound, &context, &settings));
+    let plan_anew =
+        engine.snapshots.stores().has_remote()?.then(|| plan_anew(engine, &bound, &context, &settings));
     let work = plan_query(bound, Arc::clone(&context), state, settings.clone());
     let (mut plans, plan_anew) = match (engine.runtime.threads.plan(work).await, plan_anew) {
         (Err(error), Some(plan_anew)) if error.kind == ErrorKind::Changed => (plan_anew().await?, None),

@@ -193,7 +193,9 @@ fn from_object_store(error: &object_store::Error) -> QueryError {
         return refused.into();
     }
     match error {
-        object_store::Error::Precondition { source, .. } if find::<FileChanged>(source.as_ref()).is_some() => {
+        object_store::Error::Precondition { source, .. }
+            if find::<FileChanged>(source.as_ref()).is_some() =>
+        {
             QueryError { transient: true, ..QueryError::new(ErrorKind::Changed, source.to_string()) }
         }
         object_store::Error::NotFound { path, .. } => {

@@ -53,7 +53,8 @@ mod fuzz;
 pub use alter::{AlterAction, AlterCube};
 pub use ast::Kind;
 pub use ast::{
-    Backup, BuildAction, BuildCube, CacheScope, CacheStatement, CreateCube, Nyala, PartitionClause, Recommend, RecommendFor, Statement,
+    Backup, BuildAction, BuildCube, CacheScope, CacheStatement, CreateCube, Nyala, PartitionClause,
+    Recommend, RecommendFor, Statement,
 };
 pub use cast_names::{NAMED_CAST, name_casts};
 pub use conflict::Conflict;

@@ -11,7 +11,8 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::alter::{AlterCube, parse_actions};
 use super::ast::{
-    Backup, BuildAction, BuildCube, CacheScope, CacheStatement, CreateCube, Kind, Nyala, Recommend, RecommendFor, Statement,
+    Backup, BuildAction, BuildCube, CacheScope, CacheStatement, CreateCube, Kind, Nyala, Recommend,
+    RecommendFor, Statement,
 };
 use super::balance::balance_chains;
 use super::clauses::{count_microseconds, rewrite_clauses};

@@ -60,7 +60,10 @@ fn our_statements_and_others_side_by_side() {
     check("select ';' as x", "SELECT ';' AS x");
     check("show query history", "SHOW QUERY HISTORY");
     check("analyze cube a.b", "ANALYZE CUBE a.b");
-    check("warm cache for table s.t; Warm Cache for Cube c", "WARM CACHE FOR TABLE s.t; WARM CACHE FOR CUBE c");
+    check(
+        "warm cache for table s.t; Warm Cache for Cube c",
+        "WARM CACHE FOR TABLE s.t; WARM CACHE FOR CUBE c",
+    );
     check("drop cache; drop cache for table t", "DROP CACHE; DROP CACHE FOR TABLE t");
     check(
         "recommend cube for schema \"S\"; recommend cube for table s.t",

@@ -7,8 +7,8 @@ use nyala_model::config::{S3Config, StorageConfig};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
-use super::files::GuardedFiles;
 use super::cache::BlockCache;
+use super::files::GuardedFiles;
 use super::opened::{OpenedStore, store_url};
 use super::{AllowedLocation, Location, LocationRules};
 use crate::StorageError;
@@ -29,10 +29,8 @@ pub fn open(
 
 fn open_s3(location: &Location, config: &S3Config) -> Result<Arc<dyn ObjectStore>, StorageError> {
     let bucket = location.url().host_str().unwrap_or_default();
-    let retry = RetryConfig {
-        retry_timeout: Duration::from_millis(config.retry_for_ms),
-        ..RetryConfig::default()
-    };
+    let retry =
+        RetryConfig { retry_timeout: Duration::from_millis(config.retry_for_ms), ..RetryConfig::default() };
     let client = ClientOptions::new()
         .with_allow_http(config.allow_http)
         .with_timeout(Duration::from_millis(config.timeout_ms));

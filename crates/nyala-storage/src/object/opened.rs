@@ -110,7 +110,7 @@ pub fn store_url(location: &Location) -> String {
 /// Parts of `range` of at most `bytes` each.
 pub(super) fn parts(range: Range<u64>, bytes: u64) -> impl Iterator<Item = Range<u64>> {
     let end = range.end;
-    (range.start..end).step_by(usize::try_from(bytes).unwrap_or(usize::MAX)).map(move |from| {
-        from..from.saturating_add(bytes).min(end)
-    })
+    (range.start..end)
+        .step_by(usize::try_from(bytes).unwrap_or(usize::MAX))
+        .map(move |from| from..from.saturating_add(bytes).min(end))
 }

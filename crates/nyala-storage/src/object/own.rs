@@ -110,7 +110,11 @@ impl OwnPaths {
         let catalog = below(&CATALOG_FILES);
         let known = Known {
             data_dir: data_dir.map(Folder::of),
-            folders: below(&SERVER_FOLDERS).iter().chain(&self.folders).map(|folder| Folder::of(folder)).collect(),
+            folders: below(&SERVER_FOLDERS)
+                .iter()
+                .chain(&self.folders)
+                .map(|folder| Folder::of(folder))
+                .collect(),
             stores: below(&[STORES_FOLDER])
                 .into_iter()
                 .chain(stores)

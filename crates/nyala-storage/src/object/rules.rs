@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use nyala_model::config::StorageConfig;
 
-use super::own::{OwnPaths, Wish, is_of_system, real_path};
 use super::cache::BlockCache;
+use super::own::{OwnPaths, Wish, is_of_system, real_path};
 use super::{Location, OpenedStore, open};
 use crate::StorageError;
 

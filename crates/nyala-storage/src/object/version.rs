@@ -61,9 +61,7 @@ fn check(found: &ObjectMeta, listed: &ObjectMeta, version: Version) -> Result<()
         _ => true,
     };
     let same = match version {
-        Version::AsListed => {
-            same_tag && found.last_modified.timestamp() == listed.last_modified.timestamp()
-        }
+        Version::AsListed => same_tag && found.last_modified.timestamp() == listed.last_modified.timestamp(),
         Version::Constant => true,
     };
     match same && found.size == listed.size {

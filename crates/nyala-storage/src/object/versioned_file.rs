@@ -11,8 +11,8 @@ use futures::{FutureExt, StreamExt};
 use object_store::path::Path;
 use object_store::{
     Attributes, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
-    OBJECT_STORE_COALESCE_DEFAULT, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult,
-    Result, coalesce_ranges,
+    OBJECT_STORE_COALESCE_DEFAULT, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
+    PutResult, Result, coalesce_ranges,
 };
 
 use super::cache::{BlockCache, RemoteFile};
@@ -48,7 +48,9 @@ impl VersionedFile {
     fn check(&self, path: &Path) -> Result<()> {
         match *path == self.meta.location {
             true => Ok(()),
-            false => Err(Error::NotFound { path: path.to_string(), source: "another file was opened".into() }),
+            false => {
+                Err(Error::NotFound { path: path.to_string(), source: "another file was opened".into() })
+            }
         }
     }
 
@@ -113,12 +115,18 @@ impl ObjectStore for VersionedFile {
         if let (Reads::Direct(store), false) = (&self.reads, options.head) {
             let answer = version::get(store, &self.meta, self.version, options.range.map(|_| range)).await?;
             let tally = Arc::clone(&self.reader.tally);
-            let (meta, range, attributes) = (answer.meta.clone(), answer.range.clone(), answer.attributes.clone());
+            let (meta, range, attributes) =
+                (answer.meta.clone(), answer.range.clone(), answer.attributes.clone());
             let counted = answer.into_stream().inspect(move |part| {
                 let bytes = part.as_ref().map_or(0, |part| part.len() as u64);
                 tally.count_store(bytes);
             });
-            return Ok(GetResult { payload: GetResultPayload::Stream(counted.boxed()), meta, range, attributes });
+            return Ok(GetResult {
+                payload: GetResultPayload::Stream(counted.boxed()),
+                meta,
+                range,
+                attributes,
+            });
         }
         let body = if options.head { 0..0 } else { range.clone() };
         let payload = GetResultPayload::Stream(self.clone().stream(body));

@@ -76,11 +76,13 @@ impl Look<'_> {
         match self.reader.format() {
             FileFormat::Parquet => {
                 let cache = self.state.runtime_env().cache_manager.get_file_metadata_cache();
-                let metadata = sound_metadata(self.reader.reads().file(file).as_ref(), file, cache.as_ref()).await;
+                let metadata =
+                    sound_metadata(self.reader.reads().file(file).as_ref(), file, cache.as_ref()).await;
                 columns_of(metadata.map_err(DataFusionError::from)?.as_ref())
             }
             FileFormat::Csv => {
-                let bytes = whole(&self.reader.reads().file(file), &file.location, self.reader.compression()).await?;
+                let bytes =
+                    whole(&self.reader.reads().file(file), &file.location, self.reader.compression()).await?;
                 let (head, _) = HeadOfCsv::read(bytes, self.reader.csv(), GUESSED_BYTES).await?;
                 let rows = self.reader.csv().schema_infer_max_rec.unwrap_or(GUESSED_ROWS);
                 Ok(columns_of_csv(&head.columns(self.reader.csv(), rows)?))

@@ -103,9 +103,7 @@ impl ExternalTable {
         }
         let format: &Arc<dyn FormatOfFiles> = self.reader.format_of_files();
         let schema = self.columns.file_schema();
-        FileStatistics { state, store, format, schema, fingerprint: &self.fingerprint }
-            .add_to(files)
-            .await
+        FileStatistics { state, store, format, schema, fingerprint: &self.fingerprint }.add_to(files).await
     }
 
     /// The same table, read by a view: a role that may read the view may read these rows.
@@ -139,13 +137,14 @@ impl ExternalTable {
         let has_statistics = state.config().collect_statistics();
         let (groups, statistics) =
             compute_all_files_statistics(groups, self.schema(), has_statistics, false)?;
-        let builder = FileScanConfigBuilder::new(self.store.clone(), self.reader.source(&self.columns, state))
-            .with_file_groups(groups)
-            .with_statistics(statistics)
-            .with_projection_indices(projection.cloned())?
-            .with_limit(limit)
-            .with_file_compression_type(self.reader.compression())
-            .with_expr_adapter(self.reader.adapter());
+        let builder =
+            FileScanConfigBuilder::new(self.store.clone(), self.reader.source(&self.columns, state))
+                .with_file_groups(groups)
+                .with_statistics(statistics)
+                .with_projection_indices(projection.cloned())?
+                .with_limit(limit)
+                .with_file_compression_type(self.reader.compression())
+                .with_expr_adapter(self.reader.adapter());
         Ok(builder.build())
     }
 }

@@ -8,6 +8,9 @@ use datafusion::catalog::Session;
 use datafusion::common::Statistics;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::{FileFormat, FileMeta};
+use datafusion::datasource::physical_plan::parquet::metadata::{
+    DFParquetMetadata, ordering_from_parquet_metadata,
+};
 use datafusion::datasource::physical_plan::{
     FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource, ParquetSource,
 };
@@ -18,6 +21,7 @@ use datafusion::physical_expr::{LexOrdering, LexRequirement};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
+use parquet::file::metadata::ParquetMetaData;
 
 use super::statistics::without_floats;
 use crate::scan::bounds::sound_metadata;
@@ -36,14 +40,24 @@ impl SoundParquet {
         Self { parquet, files }
     }
 
-    async fn check(&self, state: &dyn Session, file: &ObjectMeta) -> Result<()> {
+    async fn metadata(&self, state: &dyn Session, file: &ObjectMeta) -> Result<Arc<ParquetMetaData>> {
         let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
         let store = self.files.for_session(state).file(file);
-        sound_metadata(store.as_ref(), file, cache.as_ref()).await?;
-        Ok(())
+        Ok(sound_metadata(store.as_ref(), file, cache.as_ref()).await?)
+    }
+
+    /// Statistics from the footer. DataFusion would read it again, for page indexes that the file may not have.
+    async fn statistics(
+        &self,
+        state: &dyn Session,
+        schema: &SchemaRef,
+        file: &ObjectMeta,
+    ) -> Result<Statistics> {
+        let metadata = self.metadata(state, file).await?;
+        let statistics = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, schema)?;
+        Ok(without_floats(statistics, schema))
     }
 }
-
 
 #[async_trait]
 impl FileFormat for SoundParquet {
@@ -66,47 +80,41 @@ impl FileFormat for SoundParquet {
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
         let at_once = state.config_options().execution.meta_fetch_concurrency.get();
-        let checks: Vec<_> = objects.iter().map(|file| self.check(state, file)).collect();
-        stream::iter(checks).buffer_unordered(at_once).try_collect::<()>().await?;
+        let checks: Vec<_> = objects.iter().map(|file| self.metadata(state, file)).collect();
+        stream::iter(checks).buffer_unordered(at_once).try_collect::<Vec<_>>().await?;
         self.parquet.infer_schema(state, store, objects).await
     }
 
     async fn infer_stats(
         &self,
         state: &dyn Session,
-        store: &Arc<dyn ObjectStore>,
+        _store: &Arc<dyn ObjectStore>,
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Statistics> {
-        self.check(state, object).await?;
-        let schema = Arc::clone(&table_schema);
-        let statistics = self.parquet.infer_stats(state, store, table_schema, object).await?;
-        Ok(without_floats(statistics, &schema))
+        self.statistics(state, &table_schema, object).await
     }
 
     async fn infer_ordering(
         &self,
         state: &dyn Session,
-        store: &Arc<dyn ObjectStore>,
+        _store: &Arc<dyn ObjectStore>,
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Option<LexOrdering>> {
-        self.check(state, object).await?;
-        self.parquet.infer_ordering(state, store, table_schema, object).await
+        ordering_from_parquet_metadata(self.metadata(state, object).await?.as_ref(), &table_schema)
     }
 
     async fn infer_stats_and_ordering(
         &self,
         state: &dyn Session,
-        store: &Arc<dyn ObjectStore>,
+        _store: &Arc<dyn ObjectStore>,
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<FileMeta> {
-        self.check(state, object).await?;
-        let schema = Arc::clone(&table_schema);
-        let mut found = self.parquet.infer_stats_and_ordering(state, store, table_schema, object).await?;
-        found.statistics = without_floats(found.statistics, &schema);
-        Ok(found)
+        let statistics = self.statistics(state, &table_schema, object).await?;
+        let metadata = self.metadata(state, object).await?;
+        Ok(FileMeta::new(statistics).with_ordering(ordering_from_parquet_metadata(&metadata, &table_schema)?))
     }
 
     async fn create_physical_plan(

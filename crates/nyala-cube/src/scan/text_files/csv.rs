@@ -24,10 +24,10 @@ use futures::{FutureExt, StreamExt};
 use nyala_storage::object::Version;
 use object_store::ObjectStore;
 
-use crate::scan::file_reads::{FileReads, ReadMetrics};
 use super::bytes::{ByteStream, is_first, of_file, part, whole};
 use super::csv_columns::Places;
 use super::csv_head::{HeadOfCsv, has_header};
+use crate::scan::file_reads::{FileReads, ReadMetrics};
 
 /// Files of one table.
 #[derive(Debug, Clone)]
@@ -44,7 +44,14 @@ impl CsvFiles {
     /// All columns of files with these options.
     pub fn new(options: CsvOptions, columns: TableSchema, reads: FileReads) -> Self {
         let projection = SplitProjection::unprojected(&columns);
-        Self { options, columns, batch_rows: 8192, projection, metrics: ExecutionPlanMetricsSet::new(), reads }
+        Self {
+            options,
+            columns,
+            batch_rows: 8192,
+            projection,
+            metrics: ExecutionPlanMetricsSet::new(),
+            reads,
+        }
     }
 }
 
@@ -149,7 +156,8 @@ impl FileOpener for Opener {
 impl Opener {
     /// Reads the first line, and gives the bytes of the part.
     async fn begin(&self, file: &PartitionedFile) -> Result<(Places, ByteStream, Option<ReadMetrics>)> {
-        let (store, reads) = self.reads.measured(&file.object_meta, Version::AsListed, &self.metrics, self.partition);
+        let (store, reads) =
+            self.reads.measured(&file.object_meta, Version::AsListed, &self.metrics, self.partition);
         let path = &file.object_meta.location;
         let all = whole(&store, path, self.compression).await?;
         let (head, all) = HeadOfCsv::read(all, &self.options, 0).await?;
@@ -158,8 +166,7 @@ impl Opener {
             true => Places::by_name(&names, &self.table, Arc::clone(&self.wanted))?,
             false => Places::by_position(names.len(), &self.table, Arc::clone(&self.wanted)),
         };
-        let bytes =
-            if file.range.is_none() { all } else { part(&store, file, self.compression).await? };
+        let bytes = if file.range.is_none() { all } else { part(&store, file, self.compression).await? };
         Ok((places, bytes, reads))
     }
 }

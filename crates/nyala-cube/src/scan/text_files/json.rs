@@ -23,9 +23,9 @@ use futures::{FutureExt, StreamExt};
 use nyala_storage::object::Version;
 use object_store::ObjectStore;
 
-use crate::scan::file_reads::FileReads;
 use super::bytes::{of_file, part};
 use super::whole_numbers::{as_texts, settled};
+use crate::scan::file_reads::FileReads;
 
 /// Files of one table.
 #[derive(Debug, Clone)]
@@ -113,8 +113,12 @@ impl FileOpener for Opener {
         let opener = self.clone();
         Ok(async move {
             let path = file.object_meta.location.clone();
-            let (store, reads) =
-                opener.reads.measured(&file.object_meta, Version::AsListed, &opener.metrics, opener.partition);
+            let (store, reads) = opener.reads.measured(
+                &file.object_meta,
+                Version::AsListed,
+                &opener.metrics,
+                opener.partition,
+            );
             let bytes = part(&store, &file, opener.compression).await?;
             // Arrow cuts the fraction of a number in a column of integers, so these are read as texts.
             let fields = opener.wanted.fields().iter().map(as_texts).collect::<Vec<_>>();

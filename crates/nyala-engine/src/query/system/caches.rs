@@ -107,7 +107,8 @@ pub fn caches(engine: &Engine) -> Result<RecordBatch> {
 }
 
 fn of_blocks(cache: &BlockCache, reads: &Tally) -> Row {
-    let ((disk_blocks, memory_blocks), (disk_bytes, memory_bytes)) = (cache.block_counts(), cache.used_bytes());
+    let ((disk_blocks, memory_blocks), (disk_bytes, memory_bytes)) =
+        (cache.block_counts(), cache.used_bytes());
     Row {
         entries: Some(disk_blocks + memory_blocks),
         bytes: Some(disk_bytes + memory_bytes),

@@ -71,10 +71,7 @@ impl BlockId {
     pub(super) fn from_file_name(name: &str) -> Option<Self> {
         let (file, number) = name.split_once('-').filter(|(file, _)| file.len() == 32)?;
         let file = u128::from_str_radix(file, 16).ok()?;
-        let id = Self {
-            file: FileId(file.to_be_bytes()),
-            number: u64::from_str_radix(number, 16).ok()?,
-        };
+        let id = Self { file: FileId(file.to_be_bytes()), number: u64::from_str_radix(number, 16).ok()? };
         (id.file_name() == name).then_some(id)
     }
 }

@@ -82,7 +82,13 @@ pub fn around(part: &Range<usize>, data_bytes: usize) -> Range<usize> {
 }
 
 /// Reads and verifies the chunks of a block from `from` on, a multiple of their size, into `into`.
-pub fn read(at: &Path, block: &BlockId, data_bytes: usize, from: usize, into: &mut [u8]) -> Result<(), Unusable> {
+pub fn read(
+    at: &Path,
+    block: &BlockId,
+    data_bytes: usize,
+    from: usize,
+    into: &mut [u8],
+) -> Result<(), Unusable> {
     let file = File::open(at)?;
     let mut found = vec![0; sums_bytes(data_bytes) + FOOTER];
     file.read_exact_at(&mut found, data_bytes as u64)?;

@@ -41,7 +41,12 @@ struct Entry {
 
 enum Task {
     /// Writes a block that the index kept. The guard is dropped afterwards.
-    Write { block: BlockId, data: Bytes, entry: Arc<Entry>, guard: Box<dyn Send> },
+    Write {
+        block: BlockId,
+        data: Bytes,
+        entry: Arc<Entry>,
+        guard: Box<dyn Send>,
+    },
     Delete(BlockId),
     /// Notes the name of a file.
     Name(FileId, Arc<str>),
@@ -316,7 +321,9 @@ fn recover(folder: &Path, index: &Cache<BlockId, Arc<Entry>>, disk: &Weak<Disk>)
             }
         }
         index.run_pending_tasks();
-        let is_used = |name: &Path| name.file_stem().and_then(|stem| stem.to_str()).is_some_and(|id| files.contains(id));
+        let is_used = |name: &Path| {
+            name.file_stem().and_then(|stem| stem.to_str()).is_some_and(|id| files.contains(id))
+        };
         for name in names.iter().filter(|name| !is_used(name)) {
             let _ = fs::remove_file(name);
         }

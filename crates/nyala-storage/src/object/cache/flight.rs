@@ -221,7 +221,9 @@ impl Request {
         let range = self.file.cut().bytes_of(&self.run);
         let bytes = u32::try_from(range.end - range.start).unwrap_or(u32::MAX);
         // It is closed never, and larger than a request.
-        let Ok(_room) = self.room.acquire_many(bytes.min(MAX_BYTES_AT_ONCE as u32)).await else { return Ok(()) };
+        let Ok(_room) = self.room.acquire_many(bytes.min(MAX_BYTES_AT_ONCE as u32)).await else {
+            return Ok(());
+        };
         landing.requested();
         let mut body = self.file.get(range.clone()).await?;
         let mut arrived = 0;
@@ -229,7 +231,9 @@ impl Request {
             let mut part = part?;
             arrived += part.len() as u64;
             while !part.is_empty() {
-                let Some(listed) = blocks.front() else { return Err(self.file.wrong_length(&range, arrived)) };
+                let Some(listed) = blocks.front() else {
+                    return Err(self.file.wrong_length(&range, arrived));
+                };
                 let missing = listed.arriving.missing();
                 listed.arriving.add(part.split_to(missing.min(part.len())));
                 if listed.arriving.missing() == 0

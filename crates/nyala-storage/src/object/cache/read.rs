@@ -111,7 +111,8 @@ impl BlockCache {
         let ranges: Vec<Range<u64>> = of_disk.map(|piece| piece.range.clone()).collect();
         let Some(disk) = self.disk.as_ref().filter(|_| !ranges.is_empty()) else { return Vec::new() };
         let (disk, file) = (Arc::clone(disk), Arc::clone(file));
-        let read = move || ranges.into_iter().map(|range| read_piece(&disk, &file, range)).collect::<Vec<_>>();
+        let read =
+            move || ranges.into_iter().map(|range| read_piece(&disk, &file, range)).collect::<Vec<_>>();
         // It fails only while the process ends.
         self.runtime.spawn_blocking(read).await.unwrap_or_default()
     }

@@ -85,9 +85,11 @@ impl ObjectStore for Store {
             return Err(Error::Generic { store: "test", source: "no answer".into() });
         }
         let answer = self.files.get_opts(path, options).await?;
-        let (meta, range, attributes) = (answer.meta.clone(), answer.range.clone(), answer.attributes.clone());
+        let (meta, range, attributes) =
+            (answer.meta.clone(), answer.range.clone(), answer.attributes.clone());
         let body = answer.bytes().await?;
-        let parts = |body: Bytes| stream::iter(body.chunks(10_000).map(Bytes::copy_from_slice).collect::<Vec<_>>());
+        let parts =
+            |body: Bytes| stream::iter(body.chunks(10_000).map(Bytes::copy_from_slice).collect::<Vec<_>>());
         let payload = match fault {
             Some(Fault::Cut) => parts(body.slice(..body.len() / 2)).map(Ok).boxed(),
             Some(Fault::Long) => parts([&body[..], b"more"].concat().into()).map(Ok).boxed(),
@@ -108,7 +110,11 @@ impl ObjectStore for Store {
         self.files.put_opts(path, payload, options).await
     }
 
-    async fn put_multipart_opts(&self, path: &Path, options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+    async fn put_multipart_opts(
+        &self,
+        path: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
         self.files.put_multipart_opts(path, options).await
     }
 
@@ -198,18 +204,30 @@ async fn a_second_read_asks_the_store_for_nothing() {
         let test = Test::new(disk, memory);
         let data = content(10 * BLOCK + 777, 1);
         let file = test.file("a", &data).await;
-        let ranges = [0..1, BLOCK - 1..BLOCK + 1, 3 * BLOCK..7 * BLOCK + 5, 10 * BLOCK..10 * BLOCK + 777, 5..9 * BLOCK];
+        let ranges = [
+            0..1,
+            BLOCK - 1..BLOCK + 1,
+            3 * BLOCK..7 * BLOCK + 5,
+            10 * BLOCK..10 * BLOCK + 777,
+            5..9 * BLOCK,
+        ];
         for pass in 0..3 {
             let before = test.store.gets();
             let found = test.cache.read(&file, &ranges, Fill::Keep, &test.tally).await.unwrap();
             for (range, found) in ranges.iter().zip(found) {
-                assert!(found[..] == data[range.start as usize..range.end as usize], "{range:?}, pass {pass}");
+                assert!(
+                    found[..] == data[range.start as usize..range.end as usize],
+                    "{range:?}, pass {pass}"
+                );
             }
             let requests = if pass == 0 { 2 } else { 0 };
             assert_eq!(test.store.gets() - before, requests, "all blocks but the tenth, pass {pass}");
             test.settle().await;
         }
-        assert!(load(&test.tally.store_bytes) > 0 && load(&test.tally.disk_bytes) + load(&test.tally.memory_bytes) > 0);
+        assert!(
+            load(&test.tally.store_bytes) > 0
+                && load(&test.tally.disk_bytes) + load(&test.tally.memory_bytes) > 0
+        );
     }
 }
 
@@ -224,7 +242,8 @@ async fn many_readers_of_a_block_make_one_request() {
             tokio::spawn(async move {
                 let range = at * 1000..at * 1000 + 1000;
                 let tally = Tally::default();
-                let found = cache.read(&file, std::slice::from_ref(&range), Fill::Keep, &tally).await.unwrap();
+                let found =
+                    cache.read(&file, std::slice::from_ref(&range), Fill::Keep, &tally).await.unwrap();
                 assert!(found[0][..] == data[range.start as usize..range.end as usize]);
             })
         })
@@ -282,7 +301,10 @@ async fn a_file_that_changes_is_never_mixed() {
     assert!(test.read(&file, 0..BLOCK).await.unwrap() == old[..BLOCK as usize]);
     test.settle().await;
     let changed = test.file("a", &new).await;
-    assert!(test.read(&file, 0..BLOCK).await.unwrap() == old[..BLOCK as usize], "a cached block of the old version");
+    assert!(
+        test.read(&file, 0..BLOCK).await.unwrap() == old[..BLOCK as usize],
+        "a cached block of the old version"
+    );
     let error = test.read(&file, 2 * BLOCK..3 * BLOCK).await.unwrap_err();
     let mut causes = std::iter::successors(Some(&error as &dyn std::error::Error), |cause| cause.source());
     assert!(causes.any(|cause| cause.is::<FileChanged>()), "{error:?}");
@@ -404,7 +426,9 @@ async fn a_disk_that_fails_costs_speed_only() {
     }
     for at in 0..40 {
         let range = at * BLOCK..(at + 1) * BLOCK;
-        assert!(test.read(&file, range.clone()).await.unwrap() == data[range.start as usize..range.end as usize]);
+        assert!(
+            test.read(&file, range.clone()).await.unwrap() == data[range.start as usize..range.end as usize]
+        );
         test.settle().await;
     }
     let stats = test.cache.stats();
@@ -427,7 +451,8 @@ async fn files_that_never_change_have_no_version() {
     let constant = test.of(meta.clone(), Version::Constant);
     assert!(test.read(&constant, 0..2 * BLOCK).await.unwrap() == data);
     test.settle().await;
-    let same = test.of(ObjectMeta { e_tag: None, ..test.store.put_bytes("a", data.clone()).await }, Version::Constant);
+    let same = test
+        .of(ObjectMeta { e_tag: None, ..test.store.put_bytes("a", data.clone()).await }, Version::Constant);
     assert!(test.read(&same, 0..2 * BLOCK).await.unwrap() == data);
     assert_eq!(test.store.gets(), 1);
     assert_eq!(test.cache.drop_blocks(|file| file == constant.id()), 2);
