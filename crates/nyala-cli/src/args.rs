@@ -13,6 +13,7 @@ use crate::backup::{BackupArgs, RestoreArgs};
 use crate::catalog::CatalogArgs;
 use crate::config::Flag;
 use crate::disk_store::DiskStoreArgs;
+use crate::storage::StorageArgs;
 
 /// An analytics database that answers from cubes.
 #[derive(Debug, Parser)]
@@ -44,6 +45,8 @@ pub enum Command {
     Catalog(CatalogArgs),
     /// Verifies, saves and repairs the folder of a disk store that no server has open
     DiskStore(DiskStoreArgs),
+    /// Moves the cuboids of a data folder to a bucket, and back
+    Storage(StorageArgs),
     /// Prints the effective configuration and where each value comes from
     Config(ServeArgs),
     /// Prints a script that completes this command line in your shell

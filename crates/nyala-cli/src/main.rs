@@ -17,6 +17,7 @@ mod report;
 mod serve;
 mod sql;
 mod stop;
+mod storage;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -85,6 +86,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Restore(args) => backup::restore(&args).await,
         Command::Catalog(args) => catalog::command(&args).await,
         Command::DiskStore(args) => disk_store::command(&args),
+        Command::Storage(args) => storage::command(&args).await,
         Command::Config(args) => config::command(&args),
         Command::Completions(args) => args::completions(args.shell),
     }

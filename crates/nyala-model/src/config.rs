@@ -255,6 +255,9 @@ pub struct StorageConfig {
     /// URL prefixes of allowed locations, such as `file:///data/` or `s3://bucket/`. Empty allows
     /// all. No prefix allows the server's own files. Default empty.
     pub allowed_locations: Vec<String>,
+    /// Where cuboids are kept: `s3://bucket/prefix/`, or empty for the data folder. Cuboids that exist are moved
+    /// by `nyala storage move`. Default empty.
+    pub data: String,
     /// Access to `s3://` locations.
     pub s3: S3Config,
     /// Blocks of remote files on local disk.

@@ -108,10 +108,25 @@ pub enum StorageError {
         /// The error of the operating system.
         source: std::io::Error,
     },
+    /// The configuration says that cuboids are elsewhere.
+    #[error(
+        "cuboids are in {}, but `storage.data` says {}; set it back, or move them with `nyala storage move {}`",
+        shown(noted), shown(configured), if configured.is_empty() { "local" } else { configured }
+    )]
+    CuboidsElsewhere {
+        /// Where they are; empty for the data folder.
+        noted: String,
+        /// What the configuration says.
+        configured: String,
+    },
     /// Another process uses the folder of the block cache.
     #[error("cache folder `{}` is in use by another process; give each server a `storage.cache.folder` of its own", path.display())]
     CacheInUse {
         /// The folder.
         path: PathBuf,
     },
+}
+
+fn shown(place: &str) -> String {
+    if place.is_empty() { "the data folder".to_owned() } else { format!("`{place}`") }
 }

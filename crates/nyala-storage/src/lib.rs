@@ -9,5 +9,8 @@ mod error;
 pub mod folder_backup;
 pub mod object;
 pub mod oplog;
+pub mod place_of_cuboids;
+mod segments;
 
 pub use error::StorageError;
+pub use segments::{SegmentStore, move_segments, path};

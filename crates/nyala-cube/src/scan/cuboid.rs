@@ -20,6 +20,7 @@ use datafusion::physical_plan::union::UnionExec;
 use nyala_model::CuboidEntry;
 
 use super::damage::DamageReports;
+use super::file_reads::FileReads;
 use super::hot::{Conditions, CuboidKey, HotCuboidExec, HotCuboids, HotScan, NoValues, Source};
 use super::reader::CheckedReaderFactory;
 use super::stores::DATA_STORE;
@@ -76,9 +77,13 @@ impl CuboidTable {
     ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
         let url = ObjectStoreUrl::parse(DATA_STORE)?;
         let runtime = state.runtime_env();
-        let store = runtime.object_store(&url)?;
+        let files = match state.config().get_extension::<FileReads>() {
+            Some(files) => files.for_session(state),
+            // In plans that no engine runs.
+            None => FileReads::of_store(runtime.object_store(&url)?),
+        };
         let factory = CheckedReaderFactory {
-            store,
+            files,
             footers: runtime.cache_manager.get_file_metadata_cache(),
             reports: state.config().get_extension::<DamageReports>(),
         };

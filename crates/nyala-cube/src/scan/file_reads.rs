@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use datafusion::catalog::Session;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
@@ -16,7 +17,7 @@ use super::external::{FileLists, Found, Layout, list};
 #[derive(Debug)]
 pub struct ReadOnce;
 
-/// A store whose files are read.
+/// A store whose files are read. In a session's configuration: that of the files of segments.
 #[derive(Debug, Clone)]
 pub struct FileReads {
     store: OpenedStore,
@@ -30,6 +31,11 @@ impl FileReads {
     /// Files of a table.
     pub fn new(store: OpenedStore, lists: Arc<FileLists>, table: Arc<Tally>) -> Self {
         Self { store, lists, fill: Fill::Keep, table }
+    }
+
+    /// Files of a local store.
+    pub fn of_store(store: Arc<dyn ObjectStore>) -> Self {
+        Self::new(OpenedStore::local(store), Arc::new(FileLists::new(Duration::ZERO)), Arc::default())
     }
 
     /// The same reads for a session, which may ask to cache nothing.

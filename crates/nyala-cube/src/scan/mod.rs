@@ -23,7 +23,7 @@ pub use cached_file::CachedFile;
 pub use cuboid::{CuboidPart, CuboidTable, WithoutValues};
 pub use damage::{Damage, DamageReports, FoundDamage};
 pub use external::{ExternalTable, TableRequest, decode_schema, describe_table, encode_schema};
-pub use file_reads::ReadOnce;
+pub use file_reads::{FileReads, ReadOnce};
 pub use files::{ColumnRange, TableFiles};
 pub use hot::HotStats;
 pub use hot::{HotCuboidExec, HotCuboids, HotGroupsExec, Values};

@@ -14,7 +14,8 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_model::CuboidFile;
-use object_store::{ObjectMeta, ObjectStore};
+use nyala_storage::object::Version;
+use object_store::ObjectMeta;
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::errors::ParquetError;
@@ -22,13 +23,14 @@ use parquet::file::metadata::ParquetMetaData;
 
 use super::blocks::Blocks;
 use super::damage::{Damage, DamageReports};
+use super::file_reads::{FileReads, ReadMetrics};
 use super::stored_file::{Footer, StoredFile};
 
 /// Opens cuboid files. The footer comes with the page index, from the cache after the first time: cuboids always prune,
 /// and DataFusion would read the index anew for every query.
 #[derive(Debug)]
 pub struct CheckedReaderFactory {
-    pub store: Arc<dyn ObjectStore>,
+    pub files: FileReads,
     pub footers: Arc<FileMetadataCache>,
     /// Where damage is told; none in plans that no engine runs.
     pub reports: Option<Arc<DamageReports>>,
@@ -45,9 +47,11 @@ impl ParquetFileReaderFactory for CheckedReaderFactory {
         let recorded = file.extension::<CuboidFile>().cloned();
         let recorded = recorded
             .ok_or_else(|| datafusion::common::internal_datafusion_err!("a cuboid file has no checksums"))?;
+        let (store, reads) = self.files.measured(&file.object_meta, Version::Constant, metrics, partition);
         Ok(Box::new(CheckedReader {
             metrics: ParquetFileMetrics::new(partition, file.object_meta.location.as_ref(), metrics),
-            file: StoredFile::new(Arc::clone(&self.store), file.object_meta.location.clone(), recorded),
+            _reads: reads,
+            file: StoredFile::new(store, file.object_meta.location.clone(), recorded),
             meta: file.object_meta,
             footers: Arc::clone(&self.footers),
             reports: self.reports.clone(),
@@ -60,6 +64,7 @@ struct CheckedReader {
     file: StoredFile,
     meta: ObjectMeta,
     metrics: ParquetFileMetrics,
+    _reads: Option<ReadMetrics>,
     footers: Arc<FileMetadataCache>,
     reports: Option<Arc<DamageReports>>,
     footer: Option<Arc<Footer>>,

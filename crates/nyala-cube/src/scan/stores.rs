@@ -10,22 +10,23 @@ use datafusion::execution::object_store::ObjectStoreRegistry;
 use nyala_model::config::StorageConfig;
 use nyala_model::{CatalogSnapshot, QualifiedName};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_storage::SegmentStore;
 use nyala_storage::object::cache::{BlockCache, Tally};
 use nyala_storage::object::{AllowedLocation, Location, LocationRules, OpenedStore, OwnPaths};
 use object_store::ObjectStore;
-use object_store::local::LocalFileSystem;
 use url::Url;
 
 use super::external::FileLists;
 use super::file_reads::FileReads;
 
-/// URL of the node's own files, independent of the path of its data folder.
+/// URL of the files of segments, wherever they lie.
 pub const DATA_STORE: &str = "nyala://data/";
 
 /// Opens each store once and keeps it. Every read of a query goes through here, and only to stores of locations that were
 /// checked.
 pub struct Stores {
     data_dir: PathBuf,
+    segments: SegmentStore,
     config: StorageConfig,
     rules: Arc<LocationRules>,
     cache: Option<Arc<BlockCache>>,
@@ -45,13 +46,8 @@ impl Stores {
         cache: Option<Arc<BlockCache>>,
         lists_valid_for: Duration,
     ) -> Result<Self> {
-        let data = LocalFileSystem::new_with_prefix(data_dir).map_err(|error| {
-            QueryError::new(
-                ErrorKind::Unreadable,
-                format!("cannot use data folder `{}`: {error}", data_dir.display()),
-            )
-        })?;
-        let opened = HashMap::from([("nyala://data".to_owned(), OpenedStore::local(Arc::new(data)))]);
+        let segments = SegmentStore::open(data_dir, &config, cache.as_ref())?;
+        let opened = HashMap::from([("nyala://data".to_owned(), segments.opened().clone())]);
         let mut own = OwnPaths::new(data_dir, own_files);
         if let Some(cache) = &cache {
             own = own.with_folder(cache.options().folder.clone());
@@ -59,7 +55,7 @@ impl Stores {
         let rules = Arc::new(LocationRules::new(&config, own));
         let (opened, tallies) = (RwLock::new(opened), Mutex::default());
         let lists = Arc::new(FileLists::new(lists_valid_for));
-        Ok(Self { data_dir: data_dir.to_owned(), config, rules, cache, lists, opened, tallies })
+        Ok(Self { data_dir: data_dir.to_owned(), segments, config, rules, cache, lists, opened, tallies })
     }
 
     /// From now on the folders of these disk stores are the server's own.
@@ -147,10 +143,15 @@ impl Stores {
         tallies.iter().map(|(table, tally)| (table.clone(), Arc::clone(tally))).collect()
     }
 
-    /// The node's own folder.
-    pub fn data(&self) -> Result<OpenedStore> {
-        let lost = || QueryError::internal("the data folder was not opened");
-        self.find(DATA_STORE.trim_end_matches('/'))?.ok_or_else(lost)
+    /// Where the files of segments lie.
+    pub fn segments(&self) -> &SegmentStore {
+        &self.segments
+    }
+
+    /// Reads of the files of segments.
+    pub fn segment_reads(&self) -> FileReads {
+        let tally = self.tally(&QualifiedName::new("system", "cuboids"));
+        FileReads::new(self.segments.opened().clone(), Arc::clone(&self.lists), tally)
     }
 }
 

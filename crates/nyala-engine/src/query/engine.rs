@@ -155,7 +155,7 @@ impl Engine {
     pub(crate) fn segment_home(&self) -> SegmentHome {
         SegmentHome {
             catalog: Arc::clone(self.catalog()),
-            data_dir: self.data_dir.clone(),
+            store: self.snapshots.stores().segments().clone(),
             background: self.runtime.background.clone(),
             node: self.node.clone(),
         }

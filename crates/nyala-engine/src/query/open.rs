@@ -18,6 +18,7 @@ use nyala_sql::error::Result;
 use nyala_sql::statement::{PlanBudget, StatementLimits};
 use nyala_storage::data_dir::{BLOCK_CACHE, node_id};
 use nyala_storage::object::cache::{BlockCache, CacheOptions};
+use nyala_storage::place_of_cuboids;
 use tokio::runtime::Handle;
 
 use super::activity::{self, Registry};
@@ -74,7 +75,6 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
     let system = Arc::new(SystemSchema::default());
     sessions.insert(0, Arc::clone(&system) as _);
     let node = node_id(&config.data_dir)?;
-    remove_leftovers(&catalog, &config.data_dir, &node).await?;
     end_lost_jobs(&catalog, &node).await?;
     let partitions = thread_count(&config.query);
     let threads = Threads::start(partitions)?;
@@ -83,6 +83,9 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
     let (reports, found_damage) = DamageReports::new();
     let damage = Arc::new(reports);
     let source = source(config, (&catalog, &node), sessions, (&memory, &threads, &damage))?;
+    let place = config.storage.data.as_str();
+    place_of_cuboids::check(&config.data_dir, place, &catalog.snapshot())?;
+    remove_leftovers(&catalog, source.stores.segments(), &node).await?;
     let snapshots = Snapshots::open(Arc::clone(&catalog), source, config.cache.plans_bytes).await?;
     let with_memory = |pool: Arc<dyn MemoryPool>| -> Result<Arc<RuntimeEnv>> {
         let builder = RuntimeEnvBuilder::from_runtime_env(&snapshots.source().runtime);
@@ -156,7 +159,7 @@ fn source(
     let base = BaseState::new(
         &runtime,
         hot.as_ref(),
-        damage,
+        (damage, stores.segment_reads()),
         (config.query.batch_rows, partitions),
         PlanBudget::from(&config.query),
         &extensions,

@@ -7,7 +7,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use nyala_cube::scan::{DamageReports, HotCuboids};
+use nyala_cube::scan::{DamageReports, FileReads, HotCuboids};
 use nyala_sql::error::Result;
 use nyala_sql::functions::{JsonOperators, register};
 use nyala_sql::semantics::{
@@ -31,11 +31,11 @@ use super::{DATABASE, DEFAULT_SCHEMA};
 pub struct BaseState(SessionState);
 
 impl BaseState {
-    /// `hot` holds the cuboids in memory, `damage` takes reports of damaged files.
+    /// `hot` holds the cuboids in memory, `segments` reads them from files, `damage` takes reports of damaged ones.
     pub fn new(
         runtime: &Arc<RuntimeEnv>,
         hot: Option<&Arc<HotCuboids>>,
-        damage: &Arc<DamageReports>,
+        (damage, segments): (&Arc<DamageReports>, FileReads),
         (batch_rows, partitions): (usize, usize),
         budget: PlanBudget,
         extensions: &[Arc<dyn SessionExtension>],
@@ -47,6 +47,7 @@ impl BaseState {
             .with_batch_size(batch_rows)
             .with_target_partitions(partitions)
             .with_extension(Arc::clone(damage))
+            .with_extension(Arc::new(segments))
             .with_extension(Arc::new(budget));
         if let Some(hot) = hot {
             config = config.with_extension(Arc::clone(hot));

@@ -14,6 +14,7 @@ mod versioned_file;
 
 pub use counted::StoreCounts;
 pub use location::Location;
+pub use open::open_data;
 pub use opened::{OpenedStore, Reader, store_url};
 pub use own::{OwnPaths, real_path};
 pub use refusal::refusal;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use nyala_model::config::{S3Config, StorageConfig};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::prefix::PrefixStore;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
 use super::cache::BlockCache;
@@ -25,6 +26,24 @@ pub fn open(
         _ => return Ok(OpenedStore::local(Arc::new(GuardedFiles::new(rules)))),
     };
     Ok(OpenedStore::remote(store_url(location), store, cache.cloned(), config.cache.exclude.clone()))
+}
+
+/// Opens the place of cuboids in a bucket. No table may read it. Nothing is read yet.
+///
+/// # Errors
+/// The location is none in a bucket.
+pub fn open_data(
+    location: &Location,
+    config: &StorageConfig,
+    cache: Option<&Arc<BlockCache>>,
+) -> Result<OpenedStore, StorageError> {
+    if location.url().scheme() != "s3" {
+        let reason = "cuboids lie in the data folder, or in a bucket".to_owned();
+        return Err(StorageError::InvalidLocation { location: location.to_string(), reason });
+    }
+    let store = PrefixStore::new(open_s3(location, &config.s3)?, location.path().clone());
+    let url = location.url().as_str().trim_end_matches('/').to_owned();
+    Ok(OpenedStore::remote(url, Arc::new(store), cache.cloned(), config.cache.exclude.clone()))
 }
 
 fn open_s3(location: &Location, config: &S3Config) -> Result<Arc<dyn ObjectStore>, StorageError> {

@@ -33,6 +33,8 @@ impl Deref for AllowedLocation {
 pub struct LocationRules {
     allowed: Vec<Prefix>,
     own: OwnPaths,
+    /// Where cuboids lie in a bucket.
+    data: Option<Prefix>,
 }
 
 /// A configured prefix, in the form that locations have.
@@ -67,7 +69,12 @@ impl Prefix {
 impl LocationRules {
     /// The rules of a configuration. Without prefixes, all files are allowed except the server's own.
     pub fn new(config: &StorageConfig, own: OwnPaths) -> Self {
-        Self { allowed: config.allowed_locations.iter().map(|prefix| Prefix::of(prefix)).collect(), own }
+        let data = (!config.data.is_empty()).then(|| Prefix::of(&config.data));
+        Self {
+            allowed: config.allowed_locations.iter().map(|prefix| Prefix::of(prefix)).collect(),
+            own,
+            data,
+        }
     }
 
     /// The server's own files.
@@ -137,6 +144,9 @@ impl LocationRules {
 
     fn check_prefix(&self, location: &Location) -> Result<(), StorageError> {
         let url = location.url().as_str();
+        if self.data.as_ref().is_some_and(|data| data.covers(url)) {
+            return Err(StorageError::OwnFiles { path: PathBuf::from(url) });
+        }
         match self.allowed.is_empty() || self.allowed.iter().any(|prefix| prefix.covers(url)) {
             true => Ok(()),
             false => Err(StorageError::NotAllowed { location: url.to_owned() }),

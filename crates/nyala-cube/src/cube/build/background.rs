@@ -78,12 +78,12 @@ impl Background {
     }
 
     /// Deletes by `work` after `delay`, unless the process ends before.
-    pub fn later(&self, delay: Duration, work: impl FnOnce() + Send + 'static) {
+    pub fn later(&self, delay: Duration, work: impl Future<Output = ()> + Send + 'static) {
         let deleting = Arc::clone(&self.deleting);
         self.spawn(async move {
             tokio::time::sleep(delay).await;
             let _held = deleting.read().await;
-            work();
+            work.await;
         });
     }
 

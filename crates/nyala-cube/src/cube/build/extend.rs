@@ -13,14 +13,15 @@
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use datafusion::common::DataFusionError;
 use nyala_catalog::{Catalog, Change};
 use nyala_model::{CubeDefinition, CuboidEntry, DimensionSet, Lattice, SegmentEntry, SegmentId};
 use nyala_sql::error::Result;
+use nyala_storage::SegmentStore;
 use uuid::Uuid;
 
-use super::durable::make_durable;
 use super::home::Home;
-use super::leftovers::{remove_file, retire_files};
+use super::leftovers::{names_of, retire_files};
 use super::order::{cell_order, sort_order};
 use super::run::{BuildContext, compiled};
 use super::segment::{STRAGGLERS, SegmentHome};
@@ -150,13 +151,14 @@ impl ReadySegment {
             self.before.cuboids.iter().filter(|old| old.dimensions == cuboid.dimensions).cloned().collect();
         let (segment, revision) = (self.before.id, self.revision);
         let (catalog, background) = (Arc::clone(&self.home.catalog), self.home.background.clone());
-        let folder = self.home.data_dir.join(self.folder());
+        let (store, folder) = (self.home.store.clone(), self.folder().to_owned());
         let held = Arc::clone(&self.publishing).lock_owned().await;
         let publishing = async move {
             let _held = held;
-            make_durable(folder.clone(), std::slice::from_ref(&cuboid)).await?;
+            let sealed = store.seal(&folder, names_of(std::slice::from_ref(&cuboid))).await;
+            sealed.map_err(DataFusionError::from)?;
             catalog.commit(Change::ExtendSegment { segment, revision, cuboid }).await?;
-            retire_files(folder, &replaced, &background);
+            retire_files(&store, &folder, &replaced, &background);
             Ok(())
         };
         self.home.background.complete(publishing).await
@@ -166,29 +168,37 @@ impl ReadySegment {
 impl Drop for ReadySegment {
     /// Deletes the files of failed attempts; files that the catalog names stay.
     fn drop(&mut self) {
-        let (catalog, folder) = (Arc::clone(&self.home.catalog), self.home.data_dir.join(self.folder()));
+        let (catalog, store) = (Arc::clone(&self.home.catalog), self.home.store.clone());
+        let folder = self.folder().to_owned();
         let (segment, mark) = (self.before.id, std::mem::take(&mut self.mark));
         let publishing = Arc::clone(&self.publishing);
         self.home.background.finish(async move {
             for _ in 0..2 {
                 tokio::time::sleep(STRAGGLERS).await;
                 let _over = publishing.lock().await;
-                remove_unlisted(&catalog, segment, &folder, &mark);
+                remove_unlisted((&catalog, &store), segment, &folder, &mark).await;
             }
         });
     }
 }
 
-fn remove_unlisted(catalog: &Catalog, segment: SegmentId, folder: &std::path::Path, mark: &str) {
+async fn remove_unlisted(
+    (catalog, store): (&Catalog, &SegmentStore),
+    segment: SegmentId,
+    folder: &str,
+    mark: &str,
+) {
     let snapshot = catalog.snapshot();
     let segments = snapshot.cubes.values().flat_map(|cube| &cube.segments);
     let cuboids = segments.filter(|s| s.id == segment).flat_map(|segment| &segment.cuboids);
     let listed: Vec<&str> = cuboids.flat_map(|c| &c.files).map(|file| file.name.as_str()).collect();
-    for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = file.file_name();
-        let unlisted = name.to_str().is_some_and(|name| name.contains(mark) && !listed.contains(&name));
-        if unlisted {
-            remove_file(&file.path());
+    match store.names(folder).await {
+        Ok(mut names) => {
+            names.retain(|name| name.contains(mark) && !listed.contains(&name.as_str()));
+            store.remove_files(folder, &names).await;
+        }
+        Err(error) => {
+            tracing::warn!(folder, %error, "cannot find files of a build that failed; the next start does")
         }
     }
 }

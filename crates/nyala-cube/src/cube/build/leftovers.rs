@@ -1,17 +1,15 @@
 //! Unneeded files: of failed builds, and of replaced cuboids and segments.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::common::DataFusionError;
 use nyala_catalog::Catalog;
 use nyala_model::{CatalogSnapshot, CuboidEntry, NodeId, SegmentState};
-use nyala_sql::error::{ErrorKind, QueryError, Result};
-use nyala_storage::data_dir::{CUBES, SET_ASIDE, folders_below, remove_folder};
-use object_store::ObjectStore;
-use object_store::local::LocalFileSystem;
+use nyala_sql::error::Result;
+use nyala_storage::data_dir::SET_ASIDE;
+use nyala_storage::{SegmentStore, path};
 
 use super::background::Background;
 use super::segment::now_ms;
@@ -22,12 +20,11 @@ const RETIREMENT: Duration = Duration::from_secs(300);
 
 /// Whether every file of a cuboid is as it was written, down to the last byte: a cuboid made from damaged files
 /// would get valid checksums.
-pub async fn is_whole(data_dir: &Path, folder: &str, cuboid: &CuboidEntry) -> Result<bool> {
-    let store: Arc<dyn ObjectStore> =
-        Arc::new(LocalFileSystem::new_with_prefix(data_dir).map_err(DataFusionError::from)?);
+pub async fn is_whole(store: &SegmentStore, folder: &str, cuboid: &CuboidEntry) -> Result<bool> {
     for file in &cuboid.files {
-        let path = object_store::path::Path::from(format!("{folder}{}", file.name));
-        if let Err(damage) = StoredFile::new(Arc::clone(&store), path.clone(), file.clone()).verify().await {
+        let path = path(folder, &file.name);
+        let stored = StoredFile::new(Arc::clone(store.files()), path.clone(), file.clone());
+        if let Err(damage) = stored.verify().await {
             let error = damage.into_error(&path);
             tracing::warn!(%error, "a cuboid that an interrupted build left is made again");
             return Ok(false);
@@ -37,17 +34,18 @@ pub async fn is_whole(data_dir: &Path, folder: &str, cuboid: &CuboidEntry) -> Re
 }
 
 /// Deletes files in the folder of a segment that belong to none of its cuboids.
-pub fn remove_unfinished(folder: &Path, whole: &[CuboidEntry]) {
-    unfinished(folder, whole).iter().for_each(|file| remove_file(file));
+pub async fn remove_unfinished(store: &SegmentStore, folder: &str, whole: &[CuboidEntry]) -> Result<()> {
+    store.remove_files(folder, &unfinished(store, folder, whole).await?).await;
+    Ok(())
 }
 
 /// Files in the folder of a segment that belong to none of its cuboids.
-fn unfinished(folder: &Path, whole: &[CuboidEntry]) -> Vec<PathBuf> {
+async fn unfinished(store: &SegmentStore, folder: &str, whole: &[CuboidEntry]) -> Result<Vec<String>> {
     let finished: BTreeSet<&str> =
         whole.iter().flat_map(|cuboid| &cuboid.files).map(|file| file.name.as_str()).collect();
-    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let kept = |name: &std::ffi::OsStr| name.to_str().is_some_and(|name| finished.contains(name));
-    files.filter(|file| !kept(&file.file_name())).map(|file| file.path()).collect()
+    let mut names = store.names(folder).await.map_err(DataFusionError::from)?;
+    names.retain(|name| !finished.contains(name.as_str()));
+    Ok(names)
 }
 
 /// At start: deletes files that no segment of the catalog owns. Segments of interrupted builds stay, so that
@@ -55,81 +53,74 @@ fn unfinished(folder: &Path, whole: &[CuboidEntry]) -> Vec<PathBuf> {
 ///
 /// Files that a restored catalog does not know may belong to the lost newer catalog: they are moved to a folder
 /// where the user finds them.
-pub async fn remove_leftovers(catalog: &Catalog, data_dir: &Path, node: &NodeId) -> Result<()> {
-    let unreadable = |error: std::io::Error| {
-        let message = format!("cannot tidy `{}`: {error}", data_dir.display());
-        QueryError::new(ErrorKind::Unreadable, message)
-    };
-    let leftovers = leftovers(&catalog.snapshot(), data_dir, node).map_err(unreadable)?;
+pub async fn remove_leftovers(catalog: &Catalog, store: &SegmentStore, node: &NodeId) -> Result<()> {
+    let leftovers = leftovers(&catalog.snapshot(), store, node).await?;
     if !catalog.restored().await? {
-        leftovers.iter().for_each(|path| if path.is_dir() { remove(path) } else { remove_file(path) });
+        for (folder, names) in leftovers {
+            match names {
+                None => store.remove(&folder).await,
+                Some(names) => store.remove_files(&folder, &names).await,
+            }
+        }
         return Ok(());
     }
     if !leftovers.is_empty() {
-        let aside = data_dir.join(SET_ASIDE).join(now_ms().to_string());
-        leftovers.iter().try_for_each(|path| set_aside(path, data_dir, &aside)).map_err(unreadable)?;
+        let aside = now_ms().to_string();
+        for (folder, names) in &leftovers {
+            let names = match names {
+                None => store.names(folder).await.map_err(DataFusionError::from)?,
+                Some(names) => names.clone(),
+            };
+            store.set_aside(&aside, folder, &names).await.map_err(DataFusionError::from)?;
+        }
         tracing::warn!(
-            folder = %aside.display(), files = leftovers.len(),
-            "the restored catalog does not know some files of cubes; delete the folder when it is sure that nobody needs it"
+            folder = format!("{SET_ASIDE}/{aside}"),
+            files = leftovers.len(),
+            "the restored catalog does not know some files of cubes; delete the folder when it is sure that they are not needed"
         );
     }
     Ok(catalog.forget_restored().await?)
 }
 
-fn set_aside(path: &Path, data_dir: &Path, aside: &Path) -> std::io::Result<()> {
-    let target = aside.join(path.strip_prefix(data_dir).unwrap_or(path));
-    if let Some(folder) = target.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    std::fs::rename(path, target)
-}
-
 /// Folders of segments that the catalog does not know, and unknown files in folders of ready segments.
-fn leftovers(snapshot: &CatalogSnapshot, data_dir: &Path, node: &NodeId) -> std::io::Result<Vec<PathBuf>> {
-    let owned: BTreeSet<PathBuf> =
-        snapshot.cubes.values().flat_map(|cube| &cube.segments).map(|s| data_dir.join(&s.location)).collect();
-    // Comparing components leaves out the slash at the end of locations.
-    let mut leftovers = folders_below(&data_dir.join(CUBES))?;
-    leftovers.retain(|folder| !owned.iter().any(|segment| segment.components().eq(folder.components())));
-    // Cuboids may have been replaced or dropped, or been on their way into a segment that was ready.
-    let segments = snapshot.cubes.values().flat_map(|cube| &cube.segments);
-    // Another node may be adding files to a segment that it made.
-    for segment in segments.filter(|s| s.state == SegmentState::Ready && node.owns(&s.node)) {
-        leftovers.extend(unfinished(&data_dir.join(&segment.location), &segment.cuboids));
+async fn leftovers(
+    snapshot: &CatalogSnapshot,
+    store: &SegmentStore,
+    node: &NodeId,
+) -> Result<Vec<(String, Option<Vec<String>>)>> {
+    let segments = || snapshot.cubes.values().flat_map(|cube| &cube.segments);
+    let owned: BTreeSet<&str> = segments().map(|segment| segment.location.as_str()).collect();
+    let folders = store.folders().await.map_err(DataFusionError::from)?;
+    let unknown = folders.iter().filter(|folder| !owned.contains(folder.as_str()));
+    let mut leftovers: Vec<_> = unknown.map(|folder| (folder.clone(), None)).collect();
+    // Cuboids may have been replaced or dropped, or been on their way into a segment that was ready. Another node may be
+    // adding files to a segment that it made.
+    for segment in segments().filter(|s| s.state == SegmentState::Ready && node.owns(&s.node)) {
+        let names = unfinished(store, &segment.location, &segment.cuboids).await?;
+        if !names.is_empty() {
+            leftovers.push((segment.location.clone(), Some(names)));
+        }
     }
     Ok(leftovers)
 }
 
 /// Deletes a folder once no query can be reading it. Should the process end before, the next one does.
-pub fn retire(folder: PathBuf, background: &Background) {
-    background.later(RETIREMENT, move || remove(&folder));
+pub fn retire(store: &SegmentStore, folder: &str, background: &Background) {
+    let (store, folder) = (store.clone(), folder.to_owned());
+    background.later(RETIREMENT, async move { store.remove(&folder).await });
 }
 
 /// Deletes files once no query can be reading them.
-pub fn retire_files(folder: PathBuf, cuboids: &[CuboidEntry], background: &Background) {
-    let names: Vec<String> = cuboids.iter().flat_map(|c| &c.files).map(|file| file.name.clone()).collect();
+pub fn retire_files(store: &SegmentStore, folder: &str, cuboids: &[CuboidEntry], background: &Background) {
+    let names = names_of(cuboids);
     if names.is_empty() {
         return;
     }
-    background.later(RETIREMENT, move || {
-        for name in names {
-            remove_file(&folder.join(name));
-        }
-    });
+    let (store, folder) = (store.clone(), folder.to_owned());
+    background.later(RETIREMENT, async move { store.remove_files(&folder, &names).await });
 }
 
-pub fn remove_file(file: &Path) {
-    match std::fs::remove_file(file) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            tracing::warn!(file = %file.display(), %error, "cannot delete a file that nobody needs");
-        }
-        _ => {}
-    }
-}
-
-/// Goes by folder and not by the store's list, which does not show files that are half-written.
-pub fn remove(folder: &Path) {
-    if let Err(error) = remove_folder(folder) {
-        tracing::warn!(folder = %folder.display(), %error, "cannot delete the files of an old segment");
-    }
+/// Names of the files of cuboids.
+pub fn names_of(cuboids: &[CuboidEntry]) -> Vec<String> {
+    cuboids.iter().flat_map(|cuboid| &cuboid.files).map(|file| file.name.clone()).collect()
 }

@@ -19,7 +19,6 @@
 mod background;
 mod batches;
 mod coded;
-mod durable;
 mod extend;
 mod filled;
 mod fold;

@@ -1,19 +1,19 @@
 //! A segment from its record in the catalog to the published files, and the removal of failed ones.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use datafusion::common::DataFusionError;
 use nyala_catalog::{Catalog, Change};
 use nyala_model::{
     CatalogSnapshot, CuboidEntry, NodeId, QualifiedName, SegmentId, SegmentRange, SegmentState, SourceFiles,
 };
 use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_storage::SegmentStore;
 use uuid::Uuid;
 
 use super::background::Background;
-use super::durable::make_durable;
-use super::leftovers::{is_whole, remove, remove_unfinished, retire};
+use super::leftovers::{is_whole, names_of, remove_unfinished, retire};
 
 /// A file operation that was under way when its task was stopped still ends, and may put its file in
 /// place after the folder was deleted; so deletion waits this long, and is done twice.
@@ -50,8 +50,8 @@ pub struct SegmentFacts {
 pub struct SegmentHome {
     /// Where they are recorded.
     pub catalog: Arc<Catalog>,
-    /// The folder of their files.
-    pub data_dir: PathBuf,
+    /// Where their files lie.
+    pub store: SegmentStore,
     /// Runs work that outlives its statement, such as the deletion of files.
     pub background: Background,
     /// This node.
@@ -78,7 +78,7 @@ impl NewSegment {
         wanted: &WantedSegment,
         home: &SegmentHome,
     ) -> Result<(Self, Vec<CuboidEntry>)> {
-        let SegmentHome { catalog, data_dir, background, node } = home;
+        let SegmentHome { catalog, store, background, node } = home;
         let abandoned = background.abandoned();
         let snapshot = catalog.snapshot();
         let left = snapshot.cubes.get(cube).map(|entry| entry.segments.clone()).unwrap_or_default();
@@ -95,7 +95,7 @@ impl NewSegment {
             if same && resumed.is_none() {
                 resumed = Some(segment);
             } else if same || segment.range.overlaps(wanted.range) {
-                remove(&data_dir.join(&segment.location));
+                store.remove(&segment.location).await;
                 catalog.commit(Change::DropSegment { segment: segment.id }).await?;
             }
         }
@@ -103,14 +103,13 @@ impl NewSegment {
             return Ok((Self::begin(cube, wanted, home).await?, Vec::new()));
         };
         background.take_up(segment.id);
-        let folder = data_dir.join(&segment.location);
         let mut whole: Vec<CuboidEntry> = Vec::new();
         for cuboid in segment.cuboids {
-            if is_whole(data_dir, &segment.location, &cuboid).await? {
+            if is_whole(store, &segment.location, &cuboid).await? {
                 whole.push(cuboid);
             }
         }
-        remove_unfinished(&folder, &whole);
+        remove_unfinished(store, &segment.location, &whole).await?;
         tracing::info!(cube = %cube, finished = whole.len(), "a build goes on where it stopped");
         let resumed = Self {
             home: home.clone(),
@@ -181,7 +180,8 @@ impl NewSegment {
         let before = self.home.catalog.snapshot();
         let own = before.cubes.get(cube).and_then(|cube| cube.segments.iter().find(|s| s.id == self.id));
         let cuboids = own.map(|segment| segment.cuboids.as_slice()).unwrap_or_default();
-        make_durable(self.home.data_dir.join(&self.folder), cuboids).await?;
+        let sealed = self.home.store.seal(&self.folder, names_of(cuboids)).await;
+        sealed.map_err(DataFusionError::from)?;
         // Another build may have published meanwhile.
         let before = self.home.catalog.snapshot();
         let SegmentFacts { source_rows, droppable_joins, key_bounds } = facts;
@@ -202,7 +202,7 @@ impl NewSegment {
         let kept = ready(&after);
         for old in ready(&before).into_iter().filter(|s| s.state != SegmentState::Building) {
             if !kept.iter().any(|segment| segment.id == old.id) {
-                retire(self.home.data_dir.join(&old.location), &self.home.background);
+                retire(&self.home.store, &old.location, &self.home.background);
             }
         }
         Ok(())
@@ -221,12 +221,12 @@ impl Drop for NewSegment {
 /// Deletes the files of an abandoned segment, and then its record in the catalog.
 fn give_back(home: &SegmentHome, id: SegmentId, folder: &str) {
     let (catalog, settled) = (Arc::clone(&home.catalog), home.background.clone());
-    let folder = home.data_dir.join(folder);
+    let (store, folder) = (home.store.clone(), folder.to_owned());
     home.background.abandon(id);
     home.background.finish(async move {
         for _ in 0..2 {
             tokio::time::sleep(STRAGGLERS).await;
-            remove(&folder);
+            store.remove(&folder).await;
         }
         match catalog.commit(Change::DropSegment { segment: id }).await {
             Ok(_) => settled.settle(id),
@@ -348,7 +348,7 @@ mod tests {
         fn home(&self) -> SegmentHome {
             SegmentHome {
                 catalog: Arc::clone(&self.catalog),
-                data_dir: self.folder.path().to_owned(),
+                store: SegmentStore::local(self.folder.path()).unwrap(),
                 background: self.background.clone(),
                 node: NodeId("here".to_owned()),
             }

@@ -20,9 +20,11 @@ use object_store::path::Path;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::async_writer::AsyncFileWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
+use tokio::runtime::Handle;
 
 use crate::scan::{BLOCKS_KEY, FileSums};
 
@@ -104,7 +106,7 @@ impl Writer {
         let pass = if pass == 1 { String::new() } else { format!("-{pass}") };
         let name = format!("{:x}-{partition}{}{pass}.parquet", set.bits(), self.mark);
         let path = Path::from(format!("{}{name}", self.folder));
-        let sink = BufWriter::new(Arc::clone(&self.store), path);
+        let sink = Sink(Some(BufWriter::new(Arc::clone(&self.store), path)));
         let properties = self.properties(schema, set.len())?;
         let pages = ArrowWriter::try_new(Vec::new(), Arc::clone(schema), Some(properties))
             .map_err(DataFusionError::from)?;
@@ -152,9 +154,41 @@ pub struct NewFile {
     name: String,
     schema: SchemaRef,
     pages: ArrowWriter<Vec<u8>>,
-    sink: BufWriter,
+    sink: Sink,
     sums: FileSums,
     rows: u64,
+}
+
+/// A file of a store being written. What a multipart upload has sent takes room until it is completed or aborted, so it is
+/// aborted if the file is dropped before.
+struct Sink(Option<BufWriter>);
+
+impl Sink {
+    async fn write(&mut self, bytes: Bytes) -> parquet::errors::Result<()> {
+        match &mut self.0 {
+            Some(sink) => AsyncFileWriter::write(sink, bytes).await,
+            None => Err(ParquetError::General("the file is complete".to_owned())),
+        }
+    }
+
+    async fn complete(&mut self) -> parquet::errors::Result<()> {
+        if let Some(sink) = &mut self.0 {
+            AsyncFileWriter::complete(sink).await?;
+        }
+        self.0 = None;
+        Ok(())
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        if let (Some(mut sink), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(async move {
+                // Nothing was sent yet, or the store is out of reach: then its rules for old uploads apply.
+                let _ = sink.abort().await;
+            });
+        }
+    }
 }
 
 impl NewFile {
@@ -179,7 +213,7 @@ impl NewFile {
         self.pages.sync().map_err(DataFusionError::from)?;
         let bytes = Bytes::from(std::mem::take(self.pages.inner_mut()));
         self.sums.add(&bytes);
-        Ok(AsyncFileWriter::write(&mut self.sink, bytes).await.map_err(DataFusionError::from)?)
+        Ok(self.sink.write(bytes).await.map_err(DataFusionError::from)?)
     }
 
     /// The footer gets the checksums of all pages; its own goes to the catalog.

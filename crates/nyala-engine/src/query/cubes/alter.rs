@@ -83,14 +83,14 @@ async fn run(statement: &AlterCube, execution: Execution<'_>) -> Result<Answer> 
 /// Deletes the files that the cube no longer needs, once no query can be reading them.
 fn give_back(engine: &Engine, before: &CubeEntry, after: Option<&Arc<CubeEntry>>) {
     for segment in &before.segments {
-        let folder = engine.data_dir.join(&segment.location);
+        let (store, folder) = (engine.snapshots.stores().segments(), &segment.location);
         let kept = after.and_then(|cube| cube.segments.iter().find(|other| other.id == segment.id));
         let Some(kept) = kept else {
-            retire(folder, &engine.runtime.background);
+            retire(store, folder, &engine.runtime.background);
             continue;
         };
         let needed = |cuboid: &CuboidEntry| kept.cuboids.iter().any(|other| other.files == cuboid.files);
         let dropped: Vec<CuboidEntry> = segment.cuboids.iter().filter(|c| !needed(c)).cloned().collect();
-        retire_files(folder, &dropped, &engine.runtime.background);
+        retire_files(store, folder, &dropped, &engine.runtime.background);
     }
 }

@@ -128,7 +128,7 @@ pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> R
         ),
         frugal: frugal_state(engine, &pins, &usual),
         home: engine.segment_home(),
-        store: Arc::clone(engine.snapshots.stores().data()?.store()),
+        store: Arc::clone(engine.snapshots.stores().segments().files()),
         config: engine.building.config.clone(),
         progress: Arc::clone(&progress),
     };

@@ -136,8 +136,7 @@ fn ready(cube: &ReadyCube) -> impl Iterator<Item = &SegmentEntry> {
 
 /// Checks the files of all complete segments: one line a bad file, or else one for the segment.
 async fn files(engine: &Engine, cube: &ReadyCube) -> Result<Vec<Finding>> {
-    let data = engine.snapshots.stores().data()?;
-    let store = data.store();
+    let store = engine.snapshots.stores().segments().files();
     let mut findings = Vec::new();
     for segment in cube.entry.segments.iter().filter(|segment| segment.state != SegmentState::Building) {
         let all: Vec<_> =

@@ -106,7 +106,8 @@ impl Drop<'_> {
             let change = Change::DropCube { name, if_exists: self.if_exists };
             let done = execution.commit(change, "DROP CUBE").await?;
             if let Some(id) = files {
-                retire(engine.data_dir.join(format!("cubes/{id}")), &engine.runtime.background);
+                let store = engine.snapshots.stores().segments();
+                retire(store, &format!("cubes/{id}/"), &engine.runtime.background);
             }
             Ok(done)
         };

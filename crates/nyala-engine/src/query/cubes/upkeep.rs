@@ -73,7 +73,7 @@ async fn drop_segments(
         engine.snapshots.refresh().await?;
     }
     for segment in segments {
-        retire(engine.data_dir.join(&segment.location), &engine.runtime.background);
+        retire(engine.snapshots.stores().segments(), &segment.location, &engine.runtime.background);
     }
     Ok(())
 }

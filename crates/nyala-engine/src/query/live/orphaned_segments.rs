@@ -35,7 +35,7 @@ pub async fn drop_lost_segments(engine: &Arc<Engine>) -> Result<()> {
                     Err(CatalogError::NotFound { .. }) => continue,
                     done => done?,
                 };
-                retire(engine.data_dir.join(&segment.location), &engine.runtime.background);
+                retire(engine.snapshots.stores().segments(), &segment.location, &engine.runtime.background);
                 dropped = true;
             }
         }

@@ -49,10 +49,14 @@ async fn run(engine: &Arc<Engine>, statement: &Backup) -> Result<Answer> {
     let copied = engine.snapshots.catalog().copy_to(&backup.folder().join("catalog.sqlite")).await?;
     backup = save_stores(engine, &copied, backup).await?;
     let (data_dir, version) = (engine.data_dir.clone(), copied.version.0);
+    let segments = engine.snapshots.stores().segments().data_dir().map(Path::to_owned);
     let manifest = blocking(move || {
         backup.add("catalog.sqlite")?;
         backup.link(&data_dir.join(NODE), NODE)?;
-        save_cubes(&data_dir, &copied, &mut backup)?;
+        // Cuboids in a bucket are as durable as it is.
+        if let Some(data_dir) = &segments {
+            save_cubes(data_dir, &copied, &mut backup)?;
+        }
         Ok(backup.finish(version)?)
     })
     .await?;

@@ -103,11 +103,11 @@ fn cuboid_files(name: &QualifiedName, execution: &Execution<'_>) -> Result<Vec<C
     let snapshot = engine.snapshots.catalog().snapshot();
     let missing = || QueryError::new(ErrorKind::UndefinedTable, format!("cube `{name}` does not exist"));
     let cube = snapshot.cubes.get(name).ok_or_else(missing)?;
-    let data = engine.snapshots.stores().data()?;
+    let data = engine.snapshots.stores().segments().opened();
     let ready = cube.segments.iter().filter(|segment| segment.state == SegmentState::Ready);
     let files = ready.flat_map(|segment| {
         let files = segment.cuboids.iter().flat_map(|cuboid| &cuboid.files);
-        files.map(|file| CachedFile::of_cuboid(&data, &segment.location, file))
+        files.map(|file| CachedFile::of_cuboid(data, &segment.location, file))
     });
     Ok(files.filter(CachedFile::is_remote).collect())
 }

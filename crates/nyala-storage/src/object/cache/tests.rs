@@ -404,7 +404,9 @@ async fn reads_that_come_once_keep_nothing() {
     let data = content(5 * BLOCK, 11);
     let file = test.file("a", &data).await;
     for _ in 0..2 {
-        let found = test.cache.read(&file, &[0..5 * BLOCK], Fill::Never, &test.tally).await.unwrap();
+        let all = 0..5 * BLOCK;
+        let found =
+            test.cache.read(&file, std::slice::from_ref(&all), Fill::Never, &test.tally).await.unwrap();
         assert!(found[0][..] == data[..]);
     }
     test.settle().await;
