@@ -22,6 +22,7 @@ mod check_cube;
 mod clients;
 mod crash;
 mod cubes;
+mod cuboids_in_bucket;
 mod damage;
 mod disk_store;
 mod encryption;
