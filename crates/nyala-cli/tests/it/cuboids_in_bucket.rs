@@ -85,14 +85,16 @@ fn cuboids_are_moved_to_a_bucket_and_back() {
     let place = place();
     let serve_there = |place: &str| {
         let mut command = nyala(&["serve", "--data-dir", data_dir, "--http-listen", "127.0.0.1:0"]);
-        command.args(["--postgres-listen", "127.0.0.1:0"]).envs(s3.variables()).env("NYALA_STORAGE__DATA", place);
+        command
+            .args(["--postgres-listen", "127.0.0.1:0"])
+            .envs(s3.variables())
+            .env("NYALA_STORAGE__DATA", place);
         try_run(&mut command)
     };
     let refused = serve_there(&place);
     assert!(refused.stderr.contains(&format!("nyala storage move {place}")), "{}", refused.stderr);
-    let move_to = |target: &str| {
-        run(nyala(&["storage", "move", "--data-dir", data_dir, target]).envs(s3.variables()))
-    };
+    let move_to =
+        |target: &str| run(nyala(&["storage", "move", "--data-dir", data_dir, target]).envs(s3.variables()));
     let moved = move_to(&place);
     assert!(moved.starts_with("moved 1 files of 1 segments"), "{moved}");
     assert!(moved.contains(&format!("set `storage.data = \"{place}\"`")), "{moved}");

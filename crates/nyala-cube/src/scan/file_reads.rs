@@ -9,6 +9,7 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricB
 use nyala_sql::error::Result;
 use nyala_storage::object::cache::{Fill, Tally};
 use nyala_storage::object::{OpenedStore, Reader, Version};
+use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::external::{FileLists, Found, Layout, list};
@@ -60,6 +61,18 @@ impl FileReads {
         match self.store.url() {
             Some(url) => self.lists.get((url, self.store().as_ref()), layout, anew).await,
             None => Ok(Arc::new(list(self.store().as_ref(), layout).await?)),
+        }
+    }
+
+    /// The name of a version of a file in caches of footers and statistics. Other stores may have files with its path, and
+    /// time and size do not tell two versions of a second apart.
+    pub fn key(&self, file: &ObjectMeta) -> Path {
+        match self.store.url() {
+            Some(url) => {
+                let tag = file.e_tag.as_deref().unwrap_or_default();
+                Path::from(format!("{url}/{}/{tag}", file.location))
+            }
+            None => file.location.clone(),
         }
     }
 

@@ -12,6 +12,7 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_storage::object::Version;
+use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
@@ -51,7 +52,8 @@ impl ParquetFileReaderFactory for SoundReaderFactory {
         let (store, reads) = self.files.measured(&object, Version::AsListed, metrics, partition);
         let metrics = ParquetFileMetrics::new(partition, object.location.as_ref(), metrics);
         let cache = Arc::clone(&self.cache);
-        Ok(Box::new(SoundReader { store, metrics, _reads: reads, cache, object, metadata: None }))
+        let key = self.files.key(&object);
+        Ok(Box::new(SoundReader { store, metrics, _reads: reads, cache, key, object, metadata: None }))
     }
 }
 
@@ -60,6 +62,8 @@ struct SoundReader {
     metrics: ParquetFileMetrics,
     _reads: Option<ReadMetrics>,
     cache: Arc<FileMetadataCache>,
+    /// Its name in the cache.
+    key: Path,
     object: ObjectMeta,
     /// Once it was asked for, which is before any page is.
     metadata: Option<Arc<ParquetMetaData>>,
@@ -128,7 +132,8 @@ impl AsyncFileReader for SoundReader {
         _options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>>> {
         async move {
-            let metadata = sound_metadata(self.store.as_ref(), &self.object, self.cache.as_ref()).await?;
+            let metadata =
+                sound_metadata(self.store.as_ref(), &self.object, (self.cache.as_ref(), &self.key)).await?;
             self.metadata = Some(Arc::clone(&metadata));
             Ok(metadata)
         }

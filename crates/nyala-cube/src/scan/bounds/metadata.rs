@@ -8,6 +8,7 @@ use datafusion::datasource::physical_plan::parquet::CachedParquetMetaData;
 use datafusion::execution::cache::cache_manager::{CachedFileMetadataEntry, FileMetadataCache};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use parquet::arrow::async_reader::MetadataFetch;
 use parquet::errors::{ParquetError, Result};
@@ -22,13 +23,13 @@ const TAIL_BYTES: u64 = 512 << 10;
 /// The length of the footer, and the magic number.
 const END_BYTES: u64 = 8;
 
-/// Footer and page index of a file, from the cache after the first time.
+/// Footer and page index of a file, from the cache after the first time. `key` names it there.
 pub async fn sound_metadata(
     store: &dyn ObjectStore,
     file: &ObjectMeta,
-    cache: &FileMetadataCache,
+    (cache, key): (&FileMetadataCache, &Path),
 ) -> Result<Arc<ParquetMetaData>> {
-    let cached = cache.get(&file.location).filter(|cached| cached.is_valid_for(file));
+    let cached = cache.get(key).filter(|cached| cached.is_valid_for(file));
     let known = cached
         .as_ref()
         .and_then(|cached| cached.file_metadata.as_any().downcast_ref::<CachedParquetMetaData>());
@@ -40,7 +41,7 @@ pub async fn sound_metadata(
         file.clone(),
         Arc::new(CachedParquetMetaData::new(Arc::clone(&metadata))),
     );
-    cache.put(&file.location, entry);
+    cache.put(key, entry);
     Ok(metadata)
 }
 

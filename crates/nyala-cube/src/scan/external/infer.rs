@@ -6,11 +6,14 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
+use datafusion::execution::cache::cache_manager::FileMetadataCache;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use nyala_model::FileFormat;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::object::Location;
 use object_store::ObjectMeta;
+use parquet::errors::Result as ParquetResult;
+use parquet::file::metadata::ParquetMetaData;
 
 use super::layout::Layout;
 use crate::scan::bounds::sound_metadata;
@@ -72,12 +75,20 @@ impl Look<'_> {
         Ok(ColumnsOfFile { name, columns })
     }
 
+    async fn metadata(
+        &self,
+        file: &ObjectMeta,
+        cache: &FileMetadataCache,
+    ) -> ParquetResult<Arc<ParquetMetaData>> {
+        let reads = self.reader.reads();
+        sound_metadata(reads.file(file).as_ref(), file, (cache, &reads.key(file))).await
+    }
+
     async fn columns(&self, file: &ObjectMeta) -> Result<Vec<FieldRef>> {
         match self.reader.format() {
             FileFormat::Parquet => {
                 let cache = self.state.runtime_env().cache_manager.get_file_metadata_cache();
-                let metadata =
-                    sound_metadata(self.reader.reads().file(file).as_ref(), file, cache.as_ref()).await;
+                let metadata = self.metadata(file, cache.as_ref()).await;
                 columns_of(metadata.map_err(DataFusionError::from)?.as_ref())
             }
             FileFormat::Csv => {

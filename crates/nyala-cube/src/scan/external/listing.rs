@@ -18,6 +18,7 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use super::layout::{Folder, Layout};
 use super::partitions::value_of;
+use crate::scan::file_reads::FileReads;
 
 /// A data file and the folders that it lies in.
 pub type Found = (ObjectMeta, Vec<Folder>);
@@ -66,7 +67,7 @@ pub fn partitioned(files: Vec<Found>, partitions: &[FieldRef]) -> Result<Vec<Par
 /// Reads statistics of files, as far as they are not known.
 pub struct FileStatistics<'a> {
     pub state: &'a dyn Session,
-    pub store: &'a Arc<dyn ObjectStore>,
+    pub reads: &'a FileReads,
     pub format: &'a Arc<dyn FileFormat>,
     pub schema: &'a SchemaRef,
     pub fingerprint: &'a Arc<SchemaFingerprint>,
@@ -88,13 +89,13 @@ impl FileStatistics<'_> {
 
     async fn of(&self, file: &ObjectMeta) -> datafusion::error::Result<Arc<Statistics>> {
         let cache = self.state.runtime_env().cache_manager.get_file_statistic_cache();
-        let key = TableScopedPath { table: None, path: file.location.clone() };
+        let key = TableScopedPath { table: None, path: self.reads.key(file) };
         let known = cache.as_ref().and_then(|cache| cache.get(&key));
         if let Some(known) = known.filter(|known| known.is_valid_for(file, self.fingerprint)) {
             return Ok(Arc::clone(&known.statistics));
         }
         let schema = Arc::clone(self.schema);
-        let found = Arc::new(self.format.infer_stats(self.state, self.store, schema, file).await?);
+        let found = Arc::new(self.format.infer_stats(self.state, self.reads.store(), schema, file).await?);
         if let Some(cache) = cache {
             let entry =
                 CachedFileMetadata::new(file.clone(), Arc::clone(self.fingerprint), Arc::clone(&found), None);

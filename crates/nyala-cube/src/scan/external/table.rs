@@ -93,7 +93,6 @@ impl ExternalTable {
         statistics: bool,
         anew: bool,
     ) -> datafusion::error::Result<Vec<PartitionedFile>> {
-        let store = self.reader.reads().store();
         let partitions = self.columns.table_partition_cols();
         let files = partitioned(self.reader.reads().list(&self.layout, anew).await?.to_vec(), partitions)?;
         let files = pruned(files, conditions, partitions)?;
@@ -103,7 +102,9 @@ impl ExternalTable {
         }
         let format: &Arc<dyn FormatOfFiles> = self.reader.format_of_files();
         let schema = self.columns.file_schema();
-        FileStatistics { state, store, format, schema, fingerprint: &self.fingerprint }.add_to(files).await
+        FileStatistics { state, reads: self.reader.reads(), format, schema, fingerprint: &self.fingerprint }
+            .add_to(files)
+            .await
     }
 
     /// The same table, read by a view: a role that may read the view may read these rows.

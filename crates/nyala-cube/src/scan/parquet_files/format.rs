@@ -43,7 +43,7 @@ impl SoundParquet {
     async fn metadata(&self, state: &dyn Session, file: &ObjectMeta) -> Result<Arc<ParquetMetaData>> {
         let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
         let store = self.files.for_session(state).file(file);
-        Ok(sound_metadata(store.as_ref(), file, cache.as_ref()).await?)
+        Ok(sound_metadata(store.as_ref(), file, (cache.as_ref(), &self.files.key(file))).await?)
     }
 
     /// Statistics from the footer. DataFusion would read it again, for page indexes that the file may not have.
