@@ -36,7 +36,7 @@ impl FileReads {
 
     /// Files of a local store.
     pub fn of_store(store: Arc<dyn ObjectStore>) -> Self {
-        Self::new(OpenedStore::local(store), Arc::new(FileLists::new(Duration::ZERO)), Arc::default())
+        Self::new(OpenedStore::local(store), FileLists::new(Duration::ZERO), Arc::default())
     }
 
     /// The same reads for a session, which may ask to cache nothing.
@@ -59,7 +59,7 @@ impl FileReads {
     /// The data files of a layout. Those of a remote store may be as they were a short time ago, unless `anew`.
     pub async fn list(&self, layout: &Layout, anew: bool) -> Result<Arc<Vec<Found>>> {
         match self.store.url() {
-            Some(url) => self.lists.get((url, self.store().as_ref()), layout, anew).await,
+            Some(url) => self.lists.get((url, self.store()), layout, anew).await,
             None => Ok(Arc::new(list(self.store().as_ref(), layout).await?)),
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use datafusion::execution::object_store::ObjectStoreRegistry;
 use nyala_model::config::StorageConfig;
 use nyala_model::{CatalogSnapshot, QualifiedName};
-use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::error::{QueryError, Result};
 use nyala_storage::SegmentStore;
 use nyala_storage::object::cache::{BlockCache, Tally};
 use nyala_storage::object::{AllowedLocation, Location, LocationRules, OpenedStore, OwnPaths};
@@ -54,7 +54,7 @@ impl Stores {
         }
         let rules = Arc::new(LocationRules::new(&config, own));
         let (opened, tallies) = (RwLock::new(opened), Mutex::default());
-        let lists = Arc::new(FileLists::new(lists_valid_for));
+        let lists = FileLists::new(lists_valid_for);
         Ok(Self { data_dir: data_dir.to_owned(), segments, config, rules, cache, lists, opened, tallies })
     }
 

@@ -1,12 +1,16 @@
-//! Lists of files in remote stores, kept for a short time: dashboards would ask the store again and again.
+//! Lists of files in remote stores. Those in use are asked for again in the background, so that statements do not wait for
+//! them.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
 use nyala_sql::error::Result;
 use object_store::ObjectStore;
+use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use super::layout::Layout;
@@ -14,20 +18,42 @@ use super::listing::{Found, list};
 
 /// So many lists are kept.
 const MAX_LISTS: usize = 10_000;
+/// A list that no statement used for so long is not asked for again.
+const IDLE: Duration = Duration::from_secs(600);
+/// Lists that are asked for at the same time in the background.
+const AT_ONCE: usize = 8;
 
 /// A layout in the store with this URL.
 type Place = (String, Layout);
 
 /// Lists by their location.
 pub struct FileLists {
-    lists: Mutex<HashMap<Place, Arc<Listed>>>,
+    lists: Mutex<HashMap<Place, Known>>,
     valid_for: Duration,
+}
+
+/// A list, and its use.
+struct Known {
+    listed: Arc<Listed>,
+    store: Arc<dyn ObjectStore>,
+    used: Instant,
 }
 
 /// One list. Statements that want it at the same time wait for one request.
 struct Listed {
     began: Instant,
     files: OnceCell<Arc<Vec<Found>>>,
+}
+
+impl Listed {
+    fn begin() -> Arc<Self> {
+        Arc::new(Self { began: Instant::now(), files: OnceCell::new() })
+    }
+
+    async fn get(&self, store: &dyn ObjectStore, layout: &Layout) -> Result<Arc<Vec<Found>>> {
+        let ask = || async { Ok(Arc::new(list(store, layout).await?)) };
+        self.files.get_or_try_init(ask).await.cloned()
+    }
 }
 
 impl fmt::Debug for FileLists {
@@ -37,44 +63,83 @@ impl fmt::Debug for FileLists {
 }
 
 impl FileLists {
-    /// Lists are used for so long after they were asked for.
-    pub fn new(valid_for: Duration) -> Self {
-        Self { lists: Mutex::default(), valid_for }
+    /// Lists are used for so long after they were asked for. On a runtime, those in use are asked for again in time.
+    pub fn new(valid_for: Duration) -> Arc<Self> {
+        let lists = Arc::new(Self { lists: Mutex::default(), valid_for });
+        if let (Ok(runtime), false) = (Handle::try_current(), valid_for.is_zero()) {
+            runtime.spawn(ask_again(Arc::downgrade(&lists), valid_for / 2));
+        }
+        lists
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Arc<Listed>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Known>> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The data files of a layout, as they were a short time ago at the most. `anew` asks the store in any case.
     pub async fn get(
         &self,
-        (url, store): (&str, &dyn ObjectStore),
+        (url, store): (&str, &Arc<dyn ObjectStore>),
         layout: &Layout,
         anew: bool,
     ) -> Result<Arc<Vec<Found>>> {
-        let key = (url.to_owned(), layout.clone());
-        let listed = {
-            let mut lists = self.lock();
-            if lists.len() >= MAX_LISTS {
-                lists.retain(|_, listed| listed.began.elapsed() < self.valid_for);
-            }
-            let known = lists.get(&key).filter(|listed| !anew && listed.began.elapsed() < self.valid_for);
-            match known {
-                Some(listed) => Arc::clone(listed),
-                None => {
-                    let listed = Arc::new(Listed { began: Instant::now(), files: OnceCell::new() });
-                    lists.insert(key, Arc::clone(&listed));
-                    listed
-                }
-            }
-        };
-        let files = listed.files.get_or_try_init(|| async { Ok(Arc::new(list(store, layout).await?)) }).await;
-        files.cloned()
+        let place = (url.to_owned(), layout.clone());
+        let listed = self.find(place, store, anew);
+        listed.get(store.as_ref(), layout).await
+    }
+
+    fn find(&self, place: Place, store: &Arc<dyn ObjectStore>, anew: bool) -> Arc<Listed> {
+        let mut lists = self.lock();
+        if let Some(known) = lists.get_mut(&place)
+            && !anew
+            && known.listed.began.elapsed() < self.valid_for
+        {
+            known.used = Instant::now();
+            return Arc::clone(&known.listed);
+        }
+        if lists.len() >= MAX_LISTS {
+            lists.retain(|_, known| known.listed.began.elapsed() < self.valid_for);
+        }
+        let listed = Listed::begin();
+        let known = Known { listed: Arc::clone(&listed), store: Arc::clone(store), used: Instant::now() };
+        lists.insert(place, known);
+        listed
     }
 
     /// Forgets all lists, after files were written or found to have changed.
     pub fn forget(&self) {
         self.lock().clear();
+    }
+
+    /// Asks for all lists in use, and drops the others.
+    async fn ask(&self) {
+        let used: Vec<(Place, Arc<dyn ObjectStore>)> = {
+            let mut lists = self.lock();
+            lists.retain(|_, known| known.used.elapsed() < IDLE);
+            lists.iter().map(|(place, known)| (place.clone(), Arc::clone(&known.store))).collect()
+        };
+        let asked: Vec<BoxFuture<'_, ()>> =
+            used.into_iter().map(|(place, store)| self.ask_for(place, store).boxed()).collect();
+        stream::iter(asked).buffer_unordered(AT_ONCE).collect::<()>().await;
+    }
+
+    async fn ask_for(&self, place: Place, store: Arc<dyn ObjectStore>) {
+        let listed = Listed::begin();
+        // After a failure the statement that wants the list asks, and gets the error.
+        if listed.get(store.as_ref(), &place.1).await.is_ok()
+            && let Some(known) = self.lock().get_mut(&place)
+            && known.listed.began < listed.began
+        {
+            known.listed = listed;
+        }
+    }
+}
+
+/// Asks for lists in use at intervals, until they are dropped.
+async fn ask_again(lists: Weak<FileLists>, every: Duration) {
+    loop {
+        tokio::time::sleep(every).await;
+        let Some(lists) = lists.upgrade() else { return };
+        lists.ask().await;
     }
 }
