@@ -65,7 +65,7 @@ fn a_cube_in_a_bucket_is_built_kept_and_read() {
     run(nyala(&["sql", "--data-dir", other.path().to_str().unwrap(), "-c", &sql]).envs(s3.variables()));
     let server = serve(&s3, folder.path(), &place());
     check_cube(&server);
-    assert_eq!(server.query("WARM CACHE FOR CUBE c")[0][0], "1");
+    assert_ne!(server.query("WARM CACHE FOR CUBE c")[0][0], "0");
     eventually("a warm cuboid", PATIENCE, || server.query("WARM CACHE FOR CUBE c")[0][2] == "0");
     assert_eq!(rows_in_bucket(&s3), Some(10), "the orphan is gone, and so are the files of before");
     assert_ne!(server.query("DROP CACHE FOR CUBE c"), [["0"]]);
