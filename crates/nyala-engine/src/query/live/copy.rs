@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{CopyOption, Ident};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
-use nyala_cube::scan::{ExternalTable, TableRequest, describe_table};
+use nyala_cube::scan::{ExternalTable, ReadOnce, TableRequest, describe_table};
 use nyala_model::{QualifiedName, TableEntry, TableId, TableSource};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{CopyInto, folded};
@@ -61,7 +61,8 @@ async fn run(copy: &CopyInto, execution: Execution<'_>) -> Result<Answer> {
     if let Some(known) = ingest.known().await? {
         return Ok(done(&known));
     }
-    let state = engine.snapshots.current().state(&execution.settings);
+    let mut state = engine.snapshots.current().state(&execution.settings);
+    state.config_mut().set_extension(Arc::new(ReadOnce));
     let (file_type, options) = options(location, &copy.options)?;
     let request = TableRequest {
         name: name.clone(),
