@@ -34,6 +34,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--queries", help="names such as 1,21 or 1.1,4.3")
     parser.add_argument("--scale", default="1", help="of data that is not there yet")
     parser.add_argument("--port", type=int, default=18390)
+    parser.add_argument("--block-bytes", type=int, default=1 << 20, help="`storage.cache.block_bytes`")
     parser.add_argument("--no-cache-keys", action="store_true", help="for a binary without [storage.cache]")
     return parser.parse_args()
 
@@ -42,7 +43,7 @@ def make_servers(chosen: argparse.Namespace) -> dict[str, lab.Server]:
     servers = {}
     for place, way in enumerate(WAYS):
         location = str(lab.store_folder(chosen.work)) if way == "local" else lab.BUCKET
-        cache = None if chosen.no_cache_keys else {"enabled": way == "cached"}
+        cache = None if chosen.no_cache_keys else {"enabled": way == "cached", "block_bytes": chosen.block_bytes}
         servers[way] = lab.Server(chosen.nyala, chosen.work, way, location, chosen.port + place, cache)
     return servers
 
