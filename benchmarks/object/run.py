@@ -34,7 +34,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--queries", help="names such as 1,21 or 1.1,4.3")
     parser.add_argument("--scale", default="1", help="of data that is not there yet")
     parser.add_argument("--port", type=int, default=18390)
-    parser.add_argument("--block-bytes", type=int, default=1 << 20, help="`storage.cache.block_bytes`")
+    parser.add_argument("--block-bytes", type=int, default=256 << 10, help="`storage.cache.block_bytes`")
     parser.add_argument("--no-cache-keys", action="store_true", help="for a binary without [storage.cache]")
     return parser.parse_args()
 

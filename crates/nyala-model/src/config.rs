@@ -281,7 +281,7 @@ pub struct BlockCacheConfig {
     #[serde(deserialize_with = "size")]
     pub memory_bytes: usize,
     /// Size of a block, in bytes: a power of two. Small blocks read less that no query asked for, large
-    /// ones take fewer requests and less memory: some 150 bytes each. Default 1 MiB.
+    /// ones take less memory: some 150 bytes each. Default 256 KiB.
     #[serde(deserialize_with = "size")]
     pub block_bytes: usize,
     /// URL prefixes of files that are never cached, such as `s3://bucket/archive/`. Default empty.
@@ -295,7 +295,7 @@ impl Default for BlockCacheConfig {
             folder: String::new(),
             disk_bytes: 10 << 30,
             memory_bytes: 0,
-            block_bytes: 1 << 20,
+            block_bytes: 256 << 10,
             exclude: Vec::new(),
         }
     }

@@ -202,6 +202,9 @@ impl Engine {
         let live = Arc::clone(self.snapshots.live());
         // Fails only if closing panicked; then the next start recovers the stores that were not closed in order.
         let _ = tokio::task::spawn_blocking(move || live.close_all()).await;
+        if let Some(cache) = self.snapshots.stores().cache().cloned() {
+            let _ = tokio::task::spawn_blocking(move || cache.close()).await;
+        }
         let copied = self.catalog_copies.refresh(self.catalog());
         if tokio::time::timeout(AFTER_CANCEL, copied).await.is_err() {
             tracing::warn!("the newest copy of the catalog is not made: there was no time left");

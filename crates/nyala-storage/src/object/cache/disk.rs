@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use moka::notification::RemovalCause;
@@ -30,6 +31,9 @@ const FILE_SYSTEM_KIB: u64 = 4;
 /// File in the folder that is locked while a process uses it.
 const LOCK: &str = "nyala-cache.lock";
 const TEMPORARY: &str = "new-block";
+/// How long the lock of another process is waited for.
+const UNLOCKING: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(20);
 
 /// A block that the index keeps.
 #[derive(Debug)]
@@ -70,13 +74,8 @@ pub struct Disk {
 }
 
 impl Drop for Disk {
-    /// Writes what was kept, and unlocks the folder.
     fn drop(&mut self) {
-        let _ = self.tasks.send(Task::Stop);
-        let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(writer) = writer {
-            let _ = writer.join();
-        }
+        self.close();
     }
 }
 
@@ -85,9 +84,6 @@ impl Disk {
     pub fn open(folder: &Path, max_bytes: u64, stats: &Arc<CacheStats>) -> Result<Arc<Self>, StorageError> {
         let failed = |source| StorageError::CacheFolder { path: folder.to_owned(), source };
         let lock = lock(folder)?;
-        for number in 0..=u8::MAX {
-            fs::create_dir_all(folder.join(format!("{number:02x}"))).map_err(failed)?;
-        }
         let (tasks, waiting) = mpsc::channel();
         let evicted = (tasks.clone(), Arc::clone(stats));
         let index = Cache::builder()
@@ -126,6 +122,15 @@ impl Disk {
         let folder = folder.to_owned();
         spawn("cache-recovery", move || recover(&folder, &index, &weak)).map_err(failed)?;
         Ok(disk)
+    }
+
+    /// Writes what was kept, and unlocks the folder. Blocks the thread. Nothing is kept afterwards.
+    pub fn close(&self) {
+        let _ = self.tasks.send(Task::Stop);
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
+            let _ = writer.join();
+        }
     }
 
     /// Whether a block may be read from here. Counts as a use of the block, also if it is not here.
@@ -274,10 +279,28 @@ fn lock(folder: &Path) -> Result<File, StorageError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     let lock = options.open(folder.join(LOCK)).map_err(failed)?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(StorageError::CacheInUse { path: folder.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(failed(source)),
+    let begun = Instant::now();
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            // The process before may be about to end, or programs that it started hold the file until they are loaded.
+            Err(TryLockError::WouldBlock) if begun.elapsed() < UNLOCKING => thread::sleep(POLL),
+            Err(TryLockError::WouldBlock) => {
+                return Err(StorageError::CacheInUse { path: folder.to_owned() });
+            }
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+    }
+}
+
+/// Moves a new file to its place, whose folder is made with its first file.
+fn place(new: &Path, path: &Path) -> io::Result<()> {
+    match (fs::rename(new, path), path.parent()) {
+        (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(folder)?;
+            fs::rename(new, path)
+        }
+        (placed, _) => placed,
     }
 }
 
@@ -358,7 +381,9 @@ impl Writer {
                     let _ = fs::remove_file(path_of(&self.folder, &block));
                 }
                 Task::Name(file, name) => {
-                    let _ = fs::write(name_path(&self.folder, file), name.as_bytes());
+                    let new = self.folder.join(TEMPORARY);
+                    let _ = fs::write(&new, name.as_bytes())
+                        .and_then(|()| place(&new, &name_path(&self.folder, file)));
                 }
                 Task::Flush(done) => {
                     let _ = done.send(());
@@ -374,7 +399,7 @@ impl Writer {
             return;
         }
         let (new, path) = (self.folder.join(TEMPORARY), path_of(&self.folder, block));
-        match block_file::write(&new, block, data).and_then(|()| fs::rename(&new, &path)) {
+        match block_file::write(&new, block, data).and_then(|()| place(&new, &path)) {
             Ok(()) => {
                 self.health.worked();
                 add(&self.stats.written_bytes, data.len() as u64);

@@ -156,6 +156,13 @@ impl BlockCache {
         self.disk.as_ref().map_or(0, |disk| disk.drop_blocks(which))
     }
 
+    /// Writes the blocks that were kept, and lets others use the folder. Blocks the thread. Nothing is kept afterwards.
+    pub fn close(&self) {
+        if let Some(disk) = &self.disk {
+            disk.close();
+        }
+    }
+
     /// Waits until the blocks so far are written. Blocks the thread.
     pub fn flush(&self) {
         if let Some(disk) = &self.disk {
