@@ -64,6 +64,8 @@ enum Task {
 pub struct Disk {
     folder: PathBuf,
     index: Cache<BlockId, Arc<Entry>>,
+    /// Room of the blocks in the index.
+    used_kib: Arc<AtomicU64>,
     /// Whether all files of the folder are in the index. Before that, a block that it does not know may be there.
     recovered: AtomicBool,
     queued_bytes: Arc<AtomicU64>,
@@ -81,15 +83,23 @@ impl Drop for Disk {
 
 impl Disk {
     /// Locks the folder, and finds its blocks in the background.
-    pub fn open(folder: &Path, max_bytes: u64, stats: &Arc<CacheStats>) -> Result<Arc<Self>, StorageError> {
+    pub fn open(
+        folder: &Path,
+        (max_bytes, block_bytes): (u64, u64),
+        stats: &Arc<CacheStats>,
+    ) -> Result<Arc<Self>, StorageError> {
         let failed = |source| StorageError::CacheFolder { path: folder.to_owned(), source };
         let lock = lock(folder)?;
         let (tasks, waiting) = mpsc::channel();
-        let evicted = (tasks.clone(), Arc::clone(stats));
+        let used_kib = Arc::new(AtomicU64::new(0));
+        let evicted = (tasks.clone(), Arc::clone(stats), Arc::clone(&used_kib));
+        // Of blocks and not of bytes: with weights, moka counts uses in a sketch that is a quarter of what its entries need,
+        // and forgets them four times too often. A scan then drives out what is used more.
+        let whole = block_file::file_bytes(usize::try_from(block_bytes).unwrap_or(usize::MAX));
         let index = Cache::builder()
-            .max_capacity(max_bytes >> 10)
-            .weigher(|_, entry: &Arc<Entry>| entry.kib)
-            .eviction_listener(move |block: Arc<BlockId>, _, cause| {
+            .max_capacity((max_bytes >> 10) / u64::from(kib_on_disk(whole as u64)))
+            .eviction_listener(move |block: Arc<BlockId>, entry: Arc<Entry>, cause| {
+                evicted.2.fetch_sub(entry.kib.into(), Ordering::Relaxed);
                 if cause != RemovalCause::Replaced {
                     add(&evicted.1.evicted_blocks, 1);
                     // The writer ends only after the index.
@@ -101,6 +111,7 @@ impl Disk {
         let disk = Arc::new(Self {
             folder: folder.to_owned(),
             index: index.clone(),
+            used_kib: Arc::clone(&used_kib),
             recovered: AtomicBool::new(false),
             queued_bytes: Arc::clone(&queued_bytes),
             tasks,
@@ -120,7 +131,7 @@ impl Disk {
         *disk.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
         let weak = Arc::downgrade(&disk);
         let folder = folder.to_owned();
-        spawn("cache-recovery", move || recover(&folder, &index, &weak)).map_err(failed)?;
+        spawn("cache-recovery", move || recover(&folder, (&index, &used_kib), &weak)).map_err(failed)?;
         Ok(disk)
     }
 
@@ -207,6 +218,7 @@ impl Disk {
             return;
         }
         let entry = Arc::new(Entry { kib, written: AtomicBool::new(false) });
+        self.used_kib.fetch_add(kib.into(), Ordering::Relaxed);
         self.index.insert(block, Arc::clone(&entry));
         self.index.run_pending_tasks();
         if !self.index.contains_key(&block) {
@@ -250,7 +262,7 @@ impl Disk {
 
     /// Size of all blocks, in bytes.
     pub fn used_bytes(&self) -> u64 {
-        self.index.weighted_size() << 10
+        self.used_kib.load(Ordering::Relaxed) << 10
     }
 
     /// Waits until the blocks so far are written. Blocks the thread.
@@ -323,7 +335,7 @@ fn name_path(folder: &Path, file: FileId) -> PathBuf {
 }
 
 /// Puts the blocks of earlier processes into the index, and deletes everything else.
-fn recover(folder: &Path, index: &Cache<BlockId, Arc<Entry>>, disk: &Weak<Disk>) {
+fn recover(folder: &Path, (index, used_kib): (&Cache<BlockId, Arc<Entry>>, &AtomicU64), disk: &Weak<Disk>) {
     let _ = fs::remove_file(folder.join(TEMPORARY));
     for number in 0..=u8::MAX {
         let Ok(found) = fs::read_dir(folder.join(format!("{number:02x}"))) else { continue };
@@ -340,6 +352,7 @@ fn recover(folder: &Path, index: &Cache<BlockId, Arc<Entry>>, disk: &Weak<Disk>)
             files.insert(block.file.to_string());
             if !index.contains_key(&block) {
                 let kib = kib_on_disk(metadata.len());
+                used_kib.fetch_add(kib.into(), Ordering::Relaxed);
                 index.insert(block, Arc::new(Entry { kib, written: AtomicBool::new(true) }));
             }
         }

@@ -82,6 +82,10 @@ impl Arriving {
         }
     }
 
+    fn has_failed(&self) -> bool {
+        lock(&self.state).failed.is_some()
+    }
+
     fn missing(&self) -> usize {
         self.bytes.saturating_sub(lock(&self.state).arrived)
     }
@@ -154,7 +158,11 @@ struct Listed {
 impl Drop for Listed {
     fn drop(&mut self) {
         self.arriving.fail(SharedError::abandoned());
-        lock(&self.flights.listed).remove(&self.block);
+        let mut listed = lock(&self.flights.listed);
+        // After a failure another request may be listed.
+        if listed.get(&self.block).is_some_and(|arriving| Arc::ptr_eq(arriving, &self.arriving)) {
+            listed.remove(&self.block);
+        }
     }
 }
 
@@ -178,17 +186,19 @@ impl Flights {
         for &number in numbers {
             let block = BlockId { file: file.id(), number };
             let bytes = file.cut().bytes_of(&(number..number + 1));
-            let arriving = listed.entry(block).or_insert_with(|| {
-                let bytes = usize::try_from(bytes.end - bytes.start).unwrap_or(usize::MAX);
-                let arriving = Arc::new(Arriving::new(bytes, keep));
-                let (flights, listed) = (Arc::clone(self), Arc::clone(&arriving));
-                begun.push_back(Listed { flights, block, arriving: listed });
-                arriving
-            });
-            if keep {
-                arriving.keep.store(true, Ordering::Relaxed);
+            // A request that has failed is listed until its task ends.
+            if let Some(arriving) = listed.get(&block).filter(|arriving| !arriving.has_failed()) {
+                if keep {
+                    arriving.keep.store(true, Ordering::Relaxed);
+                }
+                joined.push(Arc::clone(arriving));
+                continue;
             }
-            joined.push(Arc::clone(arriving));
+            let bytes = usize::try_from(bytes.end - bytes.start).unwrap_or(usize::MAX);
+            let arriving = Arc::new(Arriving::new(bytes, keep));
+            listed.insert(block, Arc::clone(&arriving));
+            begun.push_back(Listed { flights: Arc::clone(self), block, arriving: Arc::clone(&arriving) });
+            joined.push(arriving);
         }
         drop(listed);
         let numbers: Vec<u64> = begun.iter().map(|listed| listed.block.number).collect();

@@ -88,12 +88,11 @@ impl BlockCache {
         let stats = Arc::new(CacheStats::default());
         let disk = match options.disk_bytes {
             0 => None,
-            bytes => Some(Disk::open(&options.folder, bytes, &stats)?),
+            bytes => Some(Disk::open(&options.folder, (bytes, options.block_bytes), &stats)?),
         };
-        let memory = (options.memory_bytes > 0).then(|| {
-            let weigher = |_: &BlockId, data: &Bytes| u32::try_from(data.len()).unwrap_or(u32::MAX);
-            Cache::builder().max_capacity(options.memory_bytes).weigher(weigher).build()
-        });
+        // Of blocks and not of bytes, as on disk.
+        let in_memory = options.memory_bytes / options.block_bytes.max(1);
+        let memory = (in_memory > 0).then(|| Cache::new(in_memory));
         let flights = Flights::new(runtime.clone());
         let named = Cache::new(MAX_NAMES);
         Ok(Arc::new(Self { options, memory, named, disk, flights, runtime, stats }))
@@ -114,10 +113,11 @@ impl BlockCache {
         &self.options
     }
 
-    /// Bytes of blocks on disk and in memory.
+    /// Bytes of blocks on disk, and in memory, where short ones count as whole.
     pub fn used_bytes(&self) -> (u64, u64) {
         let disk = self.disk.as_ref().map_or(0, |disk| disk.used_bytes());
-        (disk, self.memory.as_ref().map_or(0, Cache::weighted_size))
+        let memory = self.memory.as_ref().map_or(0, Cache::entry_count);
+        (disk, memory * self.options.block_bytes)
     }
 
     /// The blocks on disk, by their files. Blocks the thread.

@@ -178,7 +178,8 @@ impl Test {
     fn block_files(&self) -> Vec<PathBuf> {
         let folders = fs::read_dir(self.folder.path().join("cache")).unwrap().flatten();
         let files = folders.filter_map(|folder| fs::read_dir(folder.path()).ok()).flatten().flatten();
-        let mut files: Vec<PathBuf> = files.map(|file| file.path()).collect();
+        let blocks = files.map(|file| file.path()).filter(|path| path.extension().is_none());
+        let mut files: Vec<PathBuf> = blocks.collect();
         files.sort();
         files
     }
@@ -396,6 +397,42 @@ async fn a_scan_does_not_drive_out_what_is_used() {
     assert!(test.cache.used_bytes().0 <= disk);
     assert!(test.block_files().len() <= 100);
     assert!(load(&test.cache.stats().written_bytes) < 300 * BLOCK, "most of the scan is not written");
+}
+
+/// Dashboards read their blocks several times in a pass, and a scan of twice the cache reads each of its once.
+#[tokio::test(flavor = "multi_thread")]
+async fn scans_that_are_repeated_do_not_drive_out_what_is_used_more() {
+    let test = Test::new(750 * (BLOCK + 4096), 0);
+    let (hot_file, cold_file) = (
+        test.file("hot", &content(500 * BLOCK, 9)).await,
+        test.file("cold", &content(1500 * BLOCK, 10)).await,
+    );
+    let pass = async || {
+        for _ in 0..3 {
+            for at in (0..500).step_by(25) {
+                test.read(&hot_file, at * BLOCK..(at + 25) * BLOCK).await.unwrap();
+            }
+        }
+    };
+    for _ in 0..3 {
+        pass().await;
+        test.settle().await;
+    }
+    let before = load(&test.tally.store_bytes);
+    pass().await;
+    assert_eq!(load(&test.tally.store_bytes), before);
+    let mut missed = 0;
+    for _ in 0..6 {
+        for at in (0..1500).step_by(25) {
+            test.read(&cold_file, at * BLOCK..(at + 25) * BLOCK).await.unwrap();
+        }
+        test.settle().await;
+        let before = load(&test.tally.store_bytes);
+        pass().await;
+        missed += (load(&test.tally.store_bytes) - before) / BLOCK;
+    }
+    let ratio = missed as f64 / (6.0 * 1500.0);
+    assert!(ratio < 0.02, "{ratio} of the reads of dashboards missed: {:?}", test.cache.stats());
 }
 
 #[tokio::test(flavor = "multi_thread")]
