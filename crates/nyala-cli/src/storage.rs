@@ -8,7 +8,7 @@ use clap::Subcommand;
 use nyala_catalog::Catalog;
 use nyala_model::CuboidFile;
 use nyala_model::config::StorageConfig;
-use nyala_storage::data_dir::DataDir;
+use nyala_storage::data_dir::{DataDir, node_id};
 use nyala_storage::{SegmentStore, move_segments, place_of_cuboids};
 
 use crate::args::ConfigArgs;
@@ -74,6 +74,7 @@ async fn moved(
         SegmentStore::open(data_dir.path(), &config, None)
     };
     let (from, to) = (place(&source)?, place(target)?);
+    to.claim(&node_id(data_dir.path())?).await?;
     let snapshot = catalog.snapshot();
     let segments = snapshot.cubes.values().flat_map(|cube| &cube.segments);
     let segments: Vec<(String, Vec<CuboidFile>)> = segments

@@ -200,7 +200,9 @@ impl From<&StorageError> for QueryError {
             | StorageError::DataDir { .. } => ErrorKind::Unreadable,
             StorageError::CatalogLost { .. } => ErrorKind::Corrupt,
             StorageError::InUse { .. } | StorageError::CacheInUse { .. } => ErrorKind::InUse,
-            StorageError::CuboidsElsewhere { .. } => ErrorKind::InvalidParameter,
+            StorageError::CuboidsElsewhere { .. } | StorageError::PlaceTaken { .. } => {
+                ErrorKind::InvalidParameter
+            }
         };
         let transient = matches!(error, StorageError::Unavailable { .. } | StorageError::Unreachable { .. });
         Self { transient, ..Self::new(kind, error.to_string()) }

@@ -108,6 +108,14 @@ pub enum StorageError {
         /// The error of the operating system.
         source: std::io::Error,
     },
+    /// The place of cuboids belongs to another data folder.
+    #[error(
+        "`{location}` has the cuboids of another data folder; give each data folder a `storage.data` of its own"
+    )]
+    PlaceTaken {
+        /// The location's URL.
+        location: String,
+    },
     /// The configuration says that cuboids are elsewhere.
     #[error(
         "cuboids are in {}, but `storage.data` says {}; set it back, or move them with `nyala storage move {}`",

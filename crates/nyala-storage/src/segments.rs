@@ -11,20 +11,22 @@ use std::sync::Arc;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{Error, ObjectStore, ObjectStoreExt, Result};
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload, Result};
 
-use nyala_model::CuboidFile;
 use nyala_model::config::StorageConfig;
+use nyala_model::{CuboidFile, NodeId};
 use object_store::buffered::BufWriter;
 use tokio::io::AsyncWriteExt;
 
 use crate::StorageError;
 use crate::data_dir::{CUBES, SET_ASIDE, folders_below, remove_folder};
 use crate::object::cache::BlockCache;
-use crate::object::{Location, OpenedStore, open_data};
+use crate::object::{Location, OpenedStore, open_data, refusal};
 
 /// Folders on the path of a file: its segment's, its cube's, the folder of all cubes, and the data folder.
 const FOLDERS: usize = 4;
+/// Object that names the node whose data folder has a place in a bucket.
+const OWNER: &str = "nyala-owner";
 /// Files that are moved at the same time.
 const MOVED_AT_ONCE: usize = 8;
 
@@ -77,6 +79,51 @@ impl SegmentStore {
     /// The data folder, if the files are there.
     pub fn data_dir(&self) -> Option<&FsPath> {
         self.data_dir.as_deref()
+    }
+
+    /// Takes the place for one data folder: files that its catalog does not know are deleted there.
+    ///
+    /// # Errors
+    /// [`StorageError::PlaceTaken`] if another data folder has it.
+    pub async fn claim(&self, node: &NodeId) -> std::result::Result<(), StorageError> {
+        let Some(url) = self.opened.url() else { return Ok(()) };
+        let failed = |source| {
+            refusal(&source).unwrap_or_else(|| StorageError::Open { location: url.to_owned(), source })
+        };
+        // Not every store refuses to overwrite, so that it is asked first.
+        let mut owner = self.owner().await.map_err(failed)?;
+        if owner.is_none() {
+            let id = PutPayload::from(node.0.clone());
+            let put = self.files().put_opts(&Path::from(OWNER), id, PutMode::Create.into()).await;
+            match put {
+                Ok(_) => return Ok(()),
+                Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {}
+                Err(error) => return Err(failed(error)),
+            }
+            owner = self.owner().await.map_err(failed)?;
+        }
+        match owner {
+            Some(owner) if owner == node.0 => Ok(()),
+            _ => Err(StorageError::PlaceTaken { location: url.to_owned() }),
+        }
+    }
+
+    /// The node whose data folder has the place.
+    async fn owner(&self) -> Result<Option<String>> {
+        match self.files().get(&Path::from(OWNER)).await {
+            Ok(found) => Ok(Some(String::from_utf8_lossy(&found.bytes().await?).trim().to_owned())),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives the place back, once its files are elsewhere.
+    async fn release(&self) {
+        if self.opened.is_remote()
+            && let Err(error) = self.files().delete(&Path::from(OWNER)).await
+        {
+            tracing::warn!(%error, "cannot delete `{OWNER}` in the old place of cuboids");
+        }
     }
 
     /// Waits until files of a folder outlast a power cut, and so do their names. A commit of the catalog does: a file
@@ -226,6 +273,7 @@ pub async fn move_segments(
     for (folder, _) in segments {
         from.remove(folder).await;
     }
+    from.release().await;
     Ok(files.iter().map(|(_, bytes)| bytes).sum())
 }
 

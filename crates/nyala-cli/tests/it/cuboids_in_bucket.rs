@@ -70,6 +70,15 @@ fn a_cube_in_a_bucket_is_built_kept_and_read() {
     assert_eq!(rows_in_bucket(&s3), Some(10), "the orphan is gone, and so are the files of before");
     assert_ne!(server.query("DROP CACHE FOR CUBE c"), [["0"]]);
     check_cube(&server);
+    drop(server);
+
+    // Another data folder would delete what its catalog does not know.
+    let second = tempfile::tempdir().unwrap();
+    let mut command = nyala(&["serve", "--data-dir", second.path().to_str().unwrap()]);
+    command.args(["--http-listen", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0"]);
+    let refused = try_run(command.envs(s3.variables()).env("NYALA_STORAGE__DATA", place()));
+    assert!(refused.stderr.contains("has the cuboids of another data folder"), "{}", refused.stderr);
+    assert_eq!(rows_in_bucket(&s3), Some(10));
 }
 
 #[test]

@@ -85,6 +85,7 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
     let source = source(config, (&catalog, &node), sessions, (&memory, &threads, &damage))?;
     let place = config.storage.data.as_str();
     place_of_cuboids::check(&config.data_dir, place, &catalog.snapshot())?;
+    source.stores.segments().claim(&node).await?;
     remove_leftovers(&catalog, source.stores.segments(), &node).await?;
     let snapshots = Snapshots::open(Arc::clone(&catalog), source, config.cache.plans_bytes).await?;
     let with_memory = |pool: Arc<dyn MemoryPool>| -> Result<Arc<RuntimeEnv>> {
