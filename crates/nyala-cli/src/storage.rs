@@ -52,8 +52,8 @@ pub async fn command(args: &StorageArgs) -> anyhow::Result<()> {
     let catalog = Catalog::open_sqlite(&data_dir.catalog_file())
         .await
         .with_context(|| format!("cannot open the catalog of data folder `{}`", folder.display()))?;
-    let target = if target == LOCAL { "" } else { target.as_str() };
-    let text = moved(&data_dir, &catalog, &config.storage, target).await?;
+    let target = place_of_cuboids::canonical(if target == LOCAL { "" } else { target })?;
+    let text = moved(&data_dir, &catalog, &config.storage, &target).await?;
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
 }

@@ -6,12 +6,24 @@ use std::path::{Path, PathBuf};
 use nyala_model::CatalogSnapshot;
 
 use crate::StorageError;
+use crate::object::{Location, url_of};
 
 /// The file, within the data folder. Without it, cuboids are in the data folder.
 const NOTE: &str = "cuboids-at";
 
 fn file(data_dir: &Path) -> PathBuf {
     data_dir.join(NOTE)
+}
+
+/// A place in the one form in which places are compared; empty for the data folder.
+///
+/// # Errors
+/// The text is no location.
+pub fn canonical(place: &str) -> Result<String, StorageError> {
+    match place {
+        "" => Ok(String::new()),
+        place => Ok(url_of(&Location::parse(place)?) + "/"),
+    }
 }
 
 /// `storage.data` of the cuboids that exist; empty for the data folder.
@@ -34,7 +46,7 @@ pub fn note(data_dir: &Path, place: &str) -> io::Result<()> {
     if place.is_empty() {
         return match std::fs::remove_file(file(data_dir)) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+            _ => std::fs::File::open(data_dir)?.sync_all(),
         };
     }
     let fresh = data_dir.join("cuboids-at.new");
@@ -49,12 +61,12 @@ pub fn note(data_dir: &Path, place: &str) -> io::Result<()> {
 /// # Errors
 /// [`StorageError::CuboidsElsewhere`].
 pub fn check(data_dir: &Path, configured: &str, snapshot: &CatalogSnapshot) -> Result<(), StorageError> {
-    let noted = noted(data_dir)?;
+    let (noted, configured) = (noted(data_dir)?, canonical(configured)?);
     if noted == configured {
         return Ok(());
     }
     if snapshot.cubes.values().any(|cube| !cube.segments.is_empty()) {
-        return Err(StorageError::CuboidsElsewhere { noted, configured: configured.to_owned() });
+        return Err(StorageError::CuboidsElsewhere { noted, configured });
     }
-    note(data_dir, configured).map_err(|source| StorageError::DataDir { path: file(data_dir), source })
+    note(data_dir, &configured).map_err(|source| StorageError::DataDir { path: file(data_dir), source })
 }

@@ -261,6 +261,10 @@ pub async fn move_segments(
     (from, to): (&SegmentStore, &SegmentStore),
     note: impl FnOnce() -> io::Result<()>,
 ) -> Result<u64> {
+    if from.opened.url() == to.opened.url() {
+        let source = "both places are the same".into();
+        return Err(Error::Generic { store: "segments", source });
+    }
     let files = segments.iter().flat_map(|(folder, files)| files.iter().map(move |file| (folder, file)));
     let files: Vec<(Path, u64)> =
         files.map(|(folder, file)| (path(folder, &file.name), file.bytes)).collect();
@@ -293,13 +297,14 @@ async fn copy(path: &Path, bytes: u64, (from, to): (&SegmentStore, &SegmentStore
         while let Some(part) = read.try_next().await? {
             sink.put(part).await?;
         }
-        sink.shutdown().await.map_err(of)
+        Ok(())
     };
-    let copied = copied.await;
-    if copied.is_err() {
+    if let Err(error) = copied.await {
         let _ = sink.abort().await;
+        return Err(error);
     }
-    copied
+    // It panics when it is aborted after this.
+    sink.shutdown().await.map_err(of)
 }
 
 /// The path of a file.

@@ -127,7 +127,9 @@ impl Stores {
     /// The counter of what is read of a table.
     pub fn tally(&self, table: &QualifiedName) -> Arc<Tally> {
         let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(tallies.entry(table.to_string()).or_default())
+        // Files that statements name by their locations count together.
+        let name = if table.schema.is_empty() { "files".to_owned() } else { table.to_string() };
+        Arc::clone(tallies.entry(name).or_default())
     }
 
     /// What was read of all tables of remote files, since the start of the process.

@@ -192,12 +192,10 @@ fn from_object_store(error: &object_store::Error) -> QueryError {
     if let Some(refused) = refusal(error) {
         return refused.into();
     }
+    if let Some(changed) = find::<FileChanged>(error) {
+        return QueryError { transient: true, ..QueryError::new(ErrorKind::Changed, changed.to_string()) };
+    }
     match error {
-        object_store::Error::Precondition { source, .. }
-            if find::<FileChanged>(source.as_ref()).is_some() =>
-        {
-            QueryError { transient: true, ..QueryError::new(ErrorKind::Changed, source.to_string()) }
-        }
         object_store::Error::NotFound { path, .. } => {
             QueryError::new(ErrorKind::Unreadable, format!("file `{path}` does not exist"))
                 .hint("the table's files changed while they were read, or were deleted; check its location")

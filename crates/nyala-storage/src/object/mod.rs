@@ -15,7 +15,7 @@ mod versioned_file;
 pub use counted::StoreCounts;
 pub use location::Location;
 pub use open::open_data;
-pub use opened::{OpenedStore, Reader, store_url};
+pub use opened::{OpenedStore, Reader, store_url, url_of};
 pub use own::{OwnPaths, real_path};
 pub use refusal::refusal;
 pub use rules::{AllowedLocation, LocationRules};

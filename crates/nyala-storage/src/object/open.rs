@@ -10,7 +10,7 @@ use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
 use super::cache::BlockCache;
 use super::files::GuardedFiles;
-use super::opened::{OpenedStore, store_url};
+use super::opened::{OpenedStore, store_url, url_of};
 use super::{AllowedLocation, Location, LocationRules};
 use crate::StorageError;
 
@@ -42,8 +42,7 @@ pub fn open_data(
         return Err(StorageError::InvalidLocation { location: location.to_string(), reason });
     }
     let store = PrefixStore::new(open_s3(location, &config.s3)?, location.path().clone());
-    let url = location.url().as_str().trim_end_matches('/').to_owned();
-    Ok(OpenedStore::remote(url, Arc::new(store), cache.cloned(), config.cache.exclude.clone()))
+    Ok(OpenedStore::remote(url_of(location), Arc::new(store), cache.cloned(), config.cache.exclude.clone()))
 }
 
 fn open_s3(location: &Location, config: &S3Config) -> Result<Arc<dyn ObjectStore>, StorageError> {

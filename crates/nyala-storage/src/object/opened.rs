@@ -107,6 +107,12 @@ pub fn store_url(location: &Location) -> String {
     format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
+/// The URL of a remote folder without the slash at its end, in one spelling.
+pub fn url_of(location: &Location) -> String {
+    let url = format!("{}/{}", store_url(location), location.path());
+    url.trim_end_matches('/').to_owned()
+}
+
 /// Parts of `range` of at most `bytes` each.
 pub(super) fn parts(range: Range<u64>, bytes: u64) -> impl Iterator<Item = Range<u64>> {
     let end = range.end;

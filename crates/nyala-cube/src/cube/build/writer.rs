@@ -172,11 +172,11 @@ impl Sink {
     }
 
     async fn complete(&mut self) -> parquet::errors::Result<()> {
-        if let Some(sink) = &mut self.0 {
-            AsyncFileWriter::complete(sink).await?;
+        // Once its end has begun, a writer panics when it is aborted.
+        match self.0.take() {
+            Some(mut sink) => AsyncFileWriter::complete(&mut sink).await,
+            None => Ok(()),
         }
-        self.0 = None;
-        Ok(())
     }
 }
 

@@ -23,6 +23,7 @@ use super::block_file::{self, Unusable};
 use super::health::Health;
 use super::stats::{CacheStats, add};
 use crate::StorageError;
+use crate::data_dir::remove_folder;
 
 /// Blocks that wait to be written, in bytes. A block beyond is not kept.
 const MAX_QUEUED_BYTES: u64 = 24 << 20;
@@ -30,6 +31,8 @@ const MAX_QUEUED_BYTES: u64 = 24 << 20;
 const FILE_SYSTEM_KIB: u64 = 4;
 /// File in the folder that is locked while a process uses it.
 const LOCK: &str = "nyala-cache.lock";
+/// File in the folder with the size of its blocks.
+const BLOCK_BYTES: &str = "block-bytes";
 const TEMPORARY: &str = "new-block";
 /// How long the lock of another process is waited for.
 const UNLOCKING: Duration = Duration::from_secs(2);
@@ -90,6 +93,7 @@ impl Disk {
     ) -> Result<Arc<Self>, StorageError> {
         let failed = |source| StorageError::CacheFolder { path: folder.to_owned(), source };
         let lock = lock(folder)?;
+        forget_other_sizes(folder, block_bytes).map_err(failed)?;
         let (tasks, waiting) = mpsc::channel();
         let used_kib = Arc::new(AtomicU64::new(0));
         let evicted = (tasks.clone(), Arc::clone(stats), Arc::clone(&used_kib));
@@ -303,6 +307,20 @@ fn lock(folder: &Path) -> Result<File, StorageError> {
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
     }
+}
+
+/// Deletes blocks of another size: they are found no more, and would take room that the index does not count.
+fn forget_other_sizes(folder: &Path, block_bytes: u64) -> io::Result<()> {
+    let (noted, size) = (folder.join(BLOCK_BYTES), block_bytes.to_string());
+    match fs::read_to_string(&noted) {
+        Ok(text) if text == size => return Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    for number in 0..=u8::MAX {
+        remove_folder(&folder.join(format!("{number:02x}")))?;
+    }
+    fs::write(noted, size)
 }
 
 /// Moves a new file to its place, whose folder is made with its first file.

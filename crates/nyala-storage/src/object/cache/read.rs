@@ -69,7 +69,13 @@ impl BlockCache {
         for pieces in pieces {
             found.push(joined(reading.parts(pieces).await?));
         }
-        Ok(found)
+        // The blocking task fails while the process ends.
+        let short =
+            ranges.iter().zip(&found).find(|(range, bytes)| bytes.len() as u64 != range.end - range.start);
+        match short {
+            Some((range, _)) => Err(unread(range)),
+            None => Ok(found),
+        }
     }
 
     /// Finds the blocks of the ranges, and begins requests for those that are missing.
@@ -159,7 +165,7 @@ impl Reading<'_> {
                 self.tally.count_store(bytes);
                 parts.extend(arrived(self.file, &range, &arriving).await?);
             }
-            Place::Disk => return Err(lost(&range)),
+            Place::Disk => return Err(unread(&range)),
         }
         Ok(())
     }
@@ -189,8 +195,8 @@ fn read_piece(disk: &Disk, file: &RemoteFile, mut rest: Range<u64>) -> Vec<Part>
     parts
 }
 
-fn lost(range: &Range<u64>) -> Error {
-    let source = format!("bytes {range:?} are on no disk and were not asked for").into();
+fn unread(range: &Range<u64>) -> Error {
+    let source = format!("bytes {range:?} were not read: the process ends").into();
     Error::Generic { store: "block cache", source }
 }
 
