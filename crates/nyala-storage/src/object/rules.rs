@@ -7,6 +7,7 @@ use std::sync::Arc;
 use nyala_model::config::StorageConfig;
 
 use super::cache::BlockCache;
+use super::opened::store_url;
 use super::own::{OwnPaths, Wish, is_of_system, real_path};
 use super::{Location, OpenedStore, open};
 use crate::StorageError;
@@ -33,8 +34,8 @@ impl Deref for AllowedLocation {
 pub struct LocationRules {
     allowed: Vec<Prefix>,
     own: OwnPaths,
-    /// Where cuboids lie in a bucket.
-    data: Option<Prefix>,
+    /// Where cuboids lie in a bucket: the URL of its store, and the decoded path.
+    data: Option<(String, String)>,
 }
 
 /// A configured prefix, in the form that locations have.
@@ -69,7 +70,9 @@ impl Prefix {
 impl LocationRules {
     /// The rules of a configuration. Without prefixes, all files are allowed except the server's own.
     pub fn new(config: &StorageConfig, own: OwnPaths) -> Self {
-        let data = (!config.data.is_empty()).then(|| Prefix::of(&config.data));
+        // A text that is no location is an error when the server opens it.
+        let data = Location::parse(&config.data).ok().filter(|data| data.local_path().is_none());
+        let data = data.map(|data| (store_url(&data), data.path().to_string()));
         Self {
             allowed: config.allowed_locations.iter().map(|prefix| Prefix::of(prefix)).collect(),
             own,
@@ -142,9 +145,26 @@ impl LocationRules {
         open::open(location, Arc::clone(self), config, cache)
     }
 
+    /// Whether a location in the bucket of the cuboids is one of them, or a folder or pattern in which they would be found.
+    fn leads_to_cuboids(&self, location: &Location) -> bool {
+        let Some((_, data)) = self.data.as_ref().filter(|(store, _)| *store == store_url(location)) else {
+            return false;
+        };
+        let path = location.path().as_ref();
+        let is_below = |path: &str, folder: &str| {
+            let rest = path.strip_prefix(folder);
+            rest.is_some_and(|rest| folder.is_empty() || rest.is_empty() || rest.starts_with('/'))
+        };
+        let is_above = match path.find(['*', '?', '[']) {
+            Some(at) => data.starts_with(path.get(..at).unwrap_or_default()),
+            None => location.is_folder() && is_below(data, path),
+        };
+        is_above || is_below(path, data)
+    }
+
     fn check_prefix(&self, location: &Location) -> Result<(), StorageError> {
         let url = location.url().as_str();
-        if self.data.as_ref().is_some_and(|data| data.covers(url)) {
+        if self.leads_to_cuboids(location) {
             return Err(StorageError::OwnFiles { path: PathBuf::from(url) });
         }
         match self.allowed.is_empty() || self.allowed.iter().any(|prefix| prefix.covers(url)) {
@@ -219,6 +239,28 @@ mod tests {
             ("s3://data/x", false),
         ] {
             assert_eq!(allows(&rules, path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn cuboids_in_a_bucket_are_found_by_no_spelling() {
+        let config = StorageConfig { data: "s3://b/nyala/x/".to_owned(), ..StorageConfig::default() };
+        let rules = LocationRules::new(&config, OwnPaths::none());
+        for own in [
+            "s3://b/nyala/x/cubes/1.parquet",
+            "s3://b/n%79ala/x/",
+            "s3://b/nyala/x",
+            "s3://b/nyala/",
+            "s3://b/",
+            "s3://b/ny*/x/cubes/*.parquet",
+            "s3://b/**/*.parquet",
+        ] {
+            assert!(!allows(&rules, own), "{own}");
+        }
+        for other in
+            ["s3://b/nyala/y/", "s3://b/nyala/xy.parquet", "s3://b/sales/*.parquet", "s3://c/nyala/x/"]
+        {
+            assert!(allows(&rules, other), "{other}");
         }
     }
 
