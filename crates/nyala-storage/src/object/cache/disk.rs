@@ -98,7 +98,7 @@ impl Disk {
         let used_kib = Arc::new(AtomicU64::new(0));
         let evicted = (tasks.clone(), Arc::clone(stats), Arc::clone(&used_kib));
         // Of blocks and not of bytes: with weights, moka counts uses in a sketch that is a quarter of what its entries need,
-        // and forgets them four times too often. A scan then drives out what is used more.
+        // and forgets them four times too often. A scan then drives out blocks that dashboards use.
         let whole = block_file::file_bytes(usize::try_from(block_bytes).unwrap_or(usize::MAX));
         let index = Cache::builder()
             .max_capacity((max_bytes >> 10) / u64::from(kib_on_disk(whole as u64)))
@@ -139,7 +139,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Writes what was kept, and unlocks the folder. Blocks the thread. Nothing is kept afterwards.
+    /// Writes the queued blocks, ends the writer thread and unlocks the folder. Blocks the caller. Later blocks are not kept.
     pub fn close(&self) {
         let _ = self.tasks.send(Task::Stop);
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -158,6 +158,11 @@ impl Disk {
             Some(entry) => entry.written.load(Ordering::Acquire),
             None => !self.recovered.load(Ordering::Acquire),
         }
+    }
+
+    /// Whether the index keeps a block and it may be read. Counts as no use.
+    pub fn keeps(&self, block: &BlockId) -> bool {
+        self.reading.is_on() && self.index.contains_key(block)
     }
 
     /// Reads bytes of a file from consecutive blocks. Blocks the thread.
@@ -323,7 +328,7 @@ fn forget_other_sizes(folder: &Path, block_bytes: u64) -> io::Result<()> {
     fs::write(noted, size)
 }
 
-/// Moves a new file to its place, whose folder is made with its first file.
+/// Renames a new file to its path. Makes the folder if it is missing.
 fn place(new: &Path, path: &Path) -> io::Result<()> {
     match (fs::rename(new, path), path.parent()) {
         (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {

@@ -173,14 +173,16 @@ impl Flights {
         Arc::new(Self { listed: Mutex::default(), room, runtime })
     }
 
-    /// Joins requests for these blocks of a file, sorted by number, and begins those that are missing.
+    /// Joins requests for these blocks of a file, sorted by number, and begins those that are missing. None for a block that
+    /// `is_kept`: it was written, and is no longer listed, since the reader looked for it.
     pub fn join(
         self: &Arc<Self>,
         file: &Arc<RemoteFile>,
         numbers: &[u64],
         keep: bool,
         landing: &Arc<impl Landing>,
-    ) -> Vec<Arc<Arriving>> {
+        is_kept: impl Fn(&BlockId) -> bool,
+    ) -> Vec<Option<Arc<Arriving>>> {
         let (mut joined, mut begun) = (Vec::with_capacity(numbers.len()), VecDeque::new());
         let mut listed = lock(&self.listed);
         for &number in numbers {
@@ -191,14 +193,18 @@ impl Flights {
                 if keep {
                     arriving.keep.store(true, Ordering::Relaxed);
                 }
-                joined.push(Arc::clone(arriving));
+                joined.push(Some(Arc::clone(arriving)));
+                continue;
+            }
+            if is_kept(&block) {
+                joined.push(None);
                 continue;
             }
             let bytes = usize::try_from(bytes.end - bytes.start).unwrap_or(usize::MAX);
             let arriving = Arc::new(Arriving::new(bytes, keep));
             listed.insert(block, Arc::clone(&arriving));
             begun.push_back(Listed { flights: Arc::clone(self), block, arriving: Arc::clone(&arriving) });
-            joined.push(arriving);
+            joined.push(Some(arriving));
         }
         drop(listed);
         let numbers: Vec<u64> = begun.iter().map(|listed| listed.block.number).collect();

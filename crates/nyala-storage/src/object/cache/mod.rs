@@ -156,7 +156,7 @@ impl BlockCache {
         self.disk.as_ref().map_or(0, |disk| disk.drop_blocks(which))
     }
 
-    /// Writes the blocks that were kept, and lets others use the folder. Blocks the thread. Nothing is kept afterwards.
+    /// Writes the queued blocks and unlocks the folder. Blocks the caller. Later blocks are not kept on disk.
     pub fn close(&self) {
         if let Some(disk) = &self.disk {
             disk.close();

@@ -105,8 +105,11 @@ impl BlockCache {
             if fill == Fill::Keep {
                 self.note_name(file);
             }
-            let arriving = self.flights.join(file, &missing, fill == Fill::Keep, self);
-            places.extend(missing.into_iter().zip(arriving.into_iter().map(Place::Arriving)));
+            let is_kept =
+                |block: &BlockId| use_disk && self.disk.as_ref().is_some_and(|disk| disk.keeps(block));
+            let arriving = self.flights.join(file, &missing, fill == Fill::Keep, self, is_kept);
+            let arriving = arriving.into_iter().map(|arriving| arriving.map_or(Place::Disk, Place::Arriving));
+            places.extend(missing.into_iter().zip(arriving));
         }
         places
     }

@@ -353,6 +353,8 @@ async fn blocks_outlive_the_process() {
     let data = content(30 * BLOCK, 8);
     let file = test.file("a", &data).await;
     test.read(&file, 0..30 * BLOCK).await.unwrap();
+    // The writer has a file of this name meanwhile.
+    test.settle().await;
     fs::write(test.folder.path().join("cache/new-block"), "half a block").unwrap();
     for _ in 0..2 {
         test.reopen(1 << 30);
