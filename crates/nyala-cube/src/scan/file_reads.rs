@@ -14,17 +14,17 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use super::external::{FileLists, Found, Layout, list};
 
-/// In a session's configuration: files are read once and soon not again, as for a build. What is fetched is not cached.
+/// Extension of a session's configuration: the statement is a build or a COPY, and blocks that it fetches are not cached.
 #[derive(Debug)]
 pub struct ReadOnce;
 
-/// A store whose files are read. In a session's configuration: that of the files of segments.
+/// Reads files of one store. As an extension of a session's configuration, it reads the files of segments.
 #[derive(Debug, Clone)]
 pub struct FileReads {
     store: OpenedStore,
     lists: Arc<FileLists>,
     fill: Fill,
-    /// Counts what is read of the table.
+    /// Counts bytes that are read of the table.
     table: Arc<Tally>,
 }
 

@@ -32,7 +32,7 @@ pub struct Stores {
     cache: Option<Arc<BlockCache>>,
     lists: Arc<FileLists>,
     opened: RwLock<HashMap<String, OpenedStore>>,
-    /// What was read of each table, by its name.
+    /// Bytes read of each table, by the table's name.
     tallies: Mutex<BTreeMap<String, Arc<Tally>>>,
 }
 
@@ -124,7 +124,7 @@ impl Stores {
         Ok(self.opened.read().map_err(|_| poisoned())?.values().any(OpenedStore::is_remote))
     }
 
-    /// The counter of what is read of a table.
+    /// Counts bytes that are read of a table.
     pub fn tally(&self, table: &QualifiedName) -> Arc<Tally> {
         let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
         // Files that statements name by their locations count together.
@@ -132,14 +132,14 @@ impl Stores {
         Arc::clone(tallies.entry(name).or_default())
     }
 
-    /// What was read of all tables of remote files, since the start of the process.
+    /// Bytes read of all tables, since the start of the process.
     pub fn all_reads(&self) -> Tally {
         let all = Tally::default();
         self.tallies().iter().for_each(|(_, tally)| all.add(tally));
         all
     }
 
-    /// What was read of each table of remote files, since the start of the process.
+    /// Bytes read of each table, since the start of the process.
     pub fn tallies(&self) -> Vec<(String, Arc<Tally>)> {
         let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
         tallies.iter().map(|(table, tally)| (table.clone(), Arc::clone(tally))).collect()

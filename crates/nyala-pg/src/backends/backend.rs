@@ -137,7 +137,7 @@ impl Backend {
         name.clone_into(&mut lock(&self.application));
     }
 
-    /// The statement whose `pg_sleep` it waits for.
+    /// The statement with the `pg_sleep` during which the session waits.
     pub fn asleep(&self) -> Option<Asleep> {
         lock(&self.asleep).clone()
     }
