@@ -5,7 +5,8 @@
 //! readers ──┴▶ request ───┼─▶ block 5
 //!                         └─▶ block 6 ─▶ kept ─▶ written ─▶ no longer listed
 //! ```
-//! A request is a task of its own, so that it goes on when the reader that caused it is cancelled.
+//! A request is a task of its own, so that it goes on when the reader that caused it is cancelled. One that has not begun by
+//! then, and that no other reader joined, is given up.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -136,7 +137,7 @@ fn cut(parts: &[Bytes], range: &Range<usize>) -> Vec<Bytes> {
 #[derive(Debug)]
 pub struct Flights {
     listed: Mutex<HashMap<BlockId, Arc<Arriving>>>,
-    room: Arc<Semaphore>,
+    room: Semaphore,
     runtime: Handle,
 }
 
@@ -169,7 +170,7 @@ impl Drop for Listed {
 impl Flights {
     /// Requests run on this runtime.
     pub fn new(runtime: Handle) -> Arc<Self> {
-        let room = Arc::new(Semaphore::new(MAX_BYTES_AT_ONCE));
+        let room = Semaphore::new(MAX_BYTES_AT_ONCE);
         Arc::new(Self { listed: Mutex::default(), room, runtime })
     }
 
@@ -210,11 +211,25 @@ impl Flights {
         let numbers: Vec<u64> = begun.iter().map(|listed| listed.block.number).collect();
         for run in runs(&numbers, MAX_REQUEST_BYTES / file.cut().block_bytes) {
             let blocks = begun.drain(..usize::try_from(run.end - run.start).unwrap_or(0)).collect();
-            let request = Request { file: Arc::clone(file), run, room: Arc::clone(&self.room) };
+            let request = Request { file: Arc::clone(file), run, flights: Arc::clone(self) };
             let landing = Arc::clone(landing);
             self.runtime.spawn(async move { request.run(blocks, landing.as_ref()).await });
         }
         joined
+    }
+
+    /// Takes blocks off the list if no reader waits for any of them.
+    fn give_up(&self, blocks: &VecDeque<Listed>) -> bool {
+        let mut listed = lock(&self.listed);
+        // The list and the request have one each. Readers join under the lock.
+        let wanted = |block: &Listed| Arc::strong_count(&block.arriving) > 2;
+        if blocks.iter().any(wanted) {
+            return false;
+        }
+        for block in blocks {
+            listed.remove(&block.block);
+        }
+        true
     }
 }
 
@@ -222,7 +237,7 @@ impl Flights {
 struct Request {
     file: Arc<RemoteFile>,
     run: Range<u64>,
-    room: Arc<Semaphore>,
+    flights: Arc<Flights>,
 }
 
 impl Request {
@@ -237,9 +252,13 @@ impl Request {
         let range = self.file.cut().bytes_of(&self.run);
         let bytes = u32::try_from(range.end - range.start).unwrap_or(u32::MAX);
         // It is closed never, and larger than a request.
-        let Ok(_room) = self.room.acquire_many(bytes.min(MAX_BYTES_AT_ONCE as u32)).await else {
+        let Ok(_room) = self.flights.room.acquire_many(bytes.min(MAX_BYTES_AT_ONCE as u32)).await else {
             return Ok(());
         };
+        if self.flights.give_up(blocks) {
+            blocks.clear();
+            return Ok(());
+        }
         landing.requested();
         let mut body = self.file.get(range.clone()).await?;
         let mut arrived = 0;
