@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use datafusion::error::DataFusionError;
 use nyala_model::CuboidFile;
-use nyala_sql::error::Result;
-use nyala_storage::object::cache::{FileId, Fill, Tally};
+use nyala_sql::error::{QueryError, Result};
+use nyala_storage::object::cache::{BlockCache, FileId, Fill, Tally};
 use nyala_storage::object::{OpenedStore, Reader, Version};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
 
-/// Read at a time, in bytes.
-const READ_BYTES: u64 = 8 << 20;
+/// Read at a time, in bytes: the blocks of a few files at a time find room in the queue of writes.
+const READ_BYTES: u64 = 4 << 20;
 
 /// A file that can be read into the cache, or removed from it.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ pub struct CachedFile {
 }
 
 impl CachedFile {
-    pub(super) fn of_table(store: &OpenedStore, meta: ObjectMeta) -> Self {
-        Self { store: store.clone(), meta, version: Version::AsListed }
+    pub(super) fn of_table(store: &OpenedStore, meta: ObjectMeta, version: Version) -> Self {
+        Self { store: store.clone(), meta, version }
     }
 
     /// A file of a cuboid, in the folder of its segment.
@@ -55,15 +55,23 @@ impl CachedFile {
         self.store.file_id(&self.meta, self.version, block_bytes)
     }
 
-    /// Reads it through the cache.
+    /// Bytes of it that the cache has.
+    pub fn cached_bytes(&self) -> u64 {
+        self.store.cached_bytes(&self.meta, self.version)
+    }
+
+    /// Reads it through the cache, no faster than the cache writes.
     ///
     /// # Errors
     /// Those of the store.
-    pub async fn read_all(self, tally: Arc<Tally>) -> Result<()> {
-        let file = self.store.file(&self.meta, self.version, &Reader { fill: Fill::Keep, tally });
+    pub async fn read_all(&self, cache: &Arc<BlockCache>, tally: &Arc<Tally>) -> Result<()> {
+        let reader = Reader { fill: Fill::Keep, tally: Arc::clone(tally) };
+        let file = self.store.file(&self.meta, self.version, &reader);
         for from in (0..self.meta.size).step_by(READ_BYTES as usize) {
             let range: Range<u64> = from..(from + READ_BYTES).min(self.meta.size);
             file.get_range(&self.meta.location, range).await.map_err(DataFusionError::from)?;
+            let cache = Arc::clone(cache);
+            tokio::task::spawn_blocking(move || cache.flush()).await.map_err(QueryError::internal)?;
         }
         Ok(())
     }

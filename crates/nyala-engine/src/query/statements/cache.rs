@@ -1,5 +1,6 @@
 //! `WARM CACHE` and `DROP CACHE`: blocks of remote files on local disk.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,7 +11,7 @@ use nyala_cube::scan::CachedFile;
 use nyala_model::{QualifiedName, SegmentState};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{CacheScope, CacheStatement};
-use nyala_storage::object::cache::{BlockCache, Tally};
+use nyala_storage::object::cache::{BlockCache, FileId, Tally};
 
 use crate::query::answer::Answer;
 use crate::query::authorize::Caller;
@@ -52,7 +53,7 @@ impl Command for Cache<'_> {
 
 fn schema(statement: &CacheStatement) -> SchemaRef {
     let names: &[&str] = match statement {
-        CacheStatement::Warm(_) => &["files", "bytes", "fetched_bytes"],
+        CacheStatement::Warm(_) => &["files", "bytes", "fetched_bytes", "cached_bytes"],
         CacheStatement::Drop(_) => &["blocks"],
     };
     Arc::new(Schema::new(names.iter().map(|name| number(name)).collect::<Vec<_>>()))
@@ -66,25 +67,33 @@ fn cache<'a>(execution: &'a Execution<'_>) -> Result<&'a Arc<BlockCache>> {
     execution.engine().snapshots.stores().cache().ok_or_else(off)
 }
 
-/// Reads all files, and counts them, their bytes, and the bytes that the cache did not have.
+/// Reads all files, and counts them, their bytes, the bytes that the cache did not have, and those that it has now.
 async fn warm(scope: &CacheScope, execution: &Execution<'_>) -> Result<Vec<u64>> {
-    cache(execution)?;
+    let cache = cache(execution)?;
     let tally = Arc::<Tally>::default();
     let files = files_of(scope, execution).await?;
     let count = files.len() as u64;
     let bytes = files.iter().map(CachedFile::bytes).sum();
-    let reads = files.into_iter().map(|file| file.read_all(Arc::clone(&tally)));
+    let reads = files.iter().map(|file| file.read_all(cache, &tally).boxed()).collect::<Vec<_>>();
     stream::iter(reads).buffer_unordered(FILES_AT_ONCE).try_collect::<()>().await?;
-    Ok(vec![count, bytes, tally.store_bytes.load(Ordering::Relaxed)])
+    let cached = files.iter().map(CachedFile::cached_bytes).sum();
+    Ok(vec![count, bytes, tally.store_bytes.load(Ordering::Relaxed), cached])
 }
 
 /// Deletes blocks, and counts those on disk.
 async fn drop_blocks(scope: Option<&CacheScope>, execution: &Execution<'_>) -> Result<Vec<u64>> {
-    let cache = cache(execution)?;
-    let Some(scope) = scope else { return Ok(vec![cache.drop_blocks(|_| true)]) };
-    let files = files_of(scope, execution).await?;
-    let ids: Vec<_> = files.iter().filter_map(|file| file.id(cache.block_bytes())).collect();
-    Ok(vec![cache.drop_blocks(|file| ids.contains(&file))])
+    let cache = Arc::clone(cache(execution)?);
+    let files = match scope {
+        Some(scope) => Some(files_of(scope, execution).await?),
+        None => None,
+    };
+    let ids = files.map(|files| {
+        let ids = files.iter().filter_map(|file| file.id(cache.block_bytes()));
+        ids.collect::<HashSet<FileId>>()
+    });
+    let is_meant = move |file| ids.as_ref().is_none_or(|ids| ids.contains(&file));
+    let dropped = tokio::task::spawn_blocking(move || cache.drop_blocks(is_meant)).await;
+    Ok(vec![dropped.map_err(QueryError::internal)?])
 }
 
 /// The remote files of a table or cube.

@@ -57,6 +57,7 @@ enum Task {
     Delete(BlockId),
     /// Notes the name of a file.
     Name(FileId, Arc<str>),
+    DeleteName(FileId),
     /// Tells that everything before is done.
     Flush(Sender<()>),
     Stop,
@@ -67,6 +68,8 @@ enum Task {
 pub struct Disk {
     folder: PathBuf,
     index: Cache<BlockId, Arc<Entry>>,
+    /// Files whose names are noted: no more than blocks find room.
+    names: Cache<FileId, ()>,
     /// Room of the blocks in the index.
     used_kib: Arc<AtomicU64>,
     /// Whether all files of the folder are in the index. Before that, a block that it does not know may be there.
@@ -100,8 +103,18 @@ impl Disk {
         // Of blocks and not of bytes: with weights, moka counts uses in a sketch that is a quarter of what its entries need,
         // and forgets them four times too often. A scan then drives out blocks that dashboards use.
         let whole = block_file::file_bytes(usize::try_from(block_bytes).unwrap_or(usize::MAX));
+        let max_blocks = (max_bytes >> 10) / u64::from(kib_on_disk(whole as u64));
+        let unnamed = tasks.clone();
+        let names = Cache::builder()
+            .max_capacity(max_blocks)
+            .eviction_listener(move |file: Arc<FileId>, (), cause| {
+                if cause != RemovalCause::Replaced {
+                    let _ = unnamed.send(Task::DeleteName(*file));
+                }
+            })
+            .build();
         let index = Cache::builder()
-            .max_capacity((max_bytes >> 10) / u64::from(kib_on_disk(whole as u64)))
+            .max_capacity(max_blocks)
             .eviction_listener(move |block: Arc<BlockId>, entry: Arc<Entry>, cause| {
                 evicted.2.fetch_sub(entry.kib.into(), Ordering::Relaxed);
                 if cause != RemovalCause::Replaced {
@@ -115,6 +128,7 @@ impl Disk {
         let disk = Arc::new(Self {
             folder: folder.to_owned(),
             index: index.clone(),
+            names: names.clone(),
             used_kib: Arc::clone(&used_kib),
             recovered: AtomicBool::new(false),
             queued_bytes: Arc::clone(&queued_bytes),
@@ -135,7 +149,8 @@ impl Disk {
         *disk.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
         let weak = Arc::downgrade(&disk);
         let folder = folder.to_owned();
-        spawn("cache-recovery", move || recover(&folder, (&index, &used_kib), &weak)).map_err(failed)?;
+        spawn("cache-recovery", move || recover(&folder, (&index, &names, &used_kib), &weak))
+            .map_err(failed)?;
         Ok(disk)
     }
 
@@ -221,7 +236,8 @@ impl Disk {
     pub fn keep(&self, block: BlockId, data: &Bytes, guard: Box<dyn Send>) {
         let kib = kib_on_disk(block_file::file_bytes(data.len()) as u64);
         let queued = self.queued_bytes.fetch_add(data.len() as u64, Ordering::AcqRel);
-        if queued > MAX_QUEUED_BYTES {
+        // A block that cannot be read back is not written.
+        if queued > MAX_QUEUED_BYTES || !self.reading.is_on() {
             self.queued_bytes.fetch_sub(data.len() as u64, Ordering::AcqRel);
             add(&self.stats.skipped_writes, 1);
             return;
@@ -240,7 +256,11 @@ impl Disk {
 
     /// Notes what file a digest is of, for lists.
     pub fn name(&self, file: FileId, name: &Arc<str>) {
+        if self.names.contains_key(&file) {
+            return;
+        }
         let _ = self.tasks.send(Task::Name(file, Arc::clone(name)));
+        self.names.insert(file, ());
     }
 
     /// Deletes the blocks of the files that `which` chooses, and tells how many there were.
@@ -358,21 +378,25 @@ fn name_path(folder: &Path, file: FileId) -> PathBuf {
 }
 
 /// Puts the blocks of earlier processes into the index, and deletes everything else.
-fn recover(folder: &Path, (index, used_kib): (&Cache<BlockId, Arc<Entry>>, &AtomicU64), disk: &Weak<Disk>) {
+fn recover(
+    folder: &Path,
+    (index, known, used_kib): (&Cache<BlockId, Arc<Entry>>, &Cache<FileId, ()>, &AtomicU64),
+    disk: &Weak<Disk>,
+) {
     let _ = fs::remove_file(folder.join(TEMPORARY));
     for number in 0..=u8::MAX {
         let Ok(found) = fs::read_dir(folder.join(format!("{number:02x}"))) else { continue };
-        let (mut names, mut files) = (Vec::new(), HashSet::new());
+        let (mut names, mut files) = (HashSet::new(), HashSet::new());
         for file in found.flatten() {
             if disk.strong_count() == 0 {
                 return;
             }
             let block = file.file_name().to_str().and_then(BlockId::from_file_name);
             let (Some(block), Ok(metadata)) = (block, file.metadata()) else {
-                names.push(file.path());
+                names.insert(file.path());
                 continue;
             };
-            files.insert(block.file.to_string());
+            files.insert(block.file);
             if !index.contains_key(&block) {
                 let kib = kib_on_disk(metadata.len());
                 used_kib.fetch_add(kib.into(), Ordering::Relaxed);
@@ -380,11 +404,13 @@ fn recover(folder: &Path, (index, used_kib): (&Cache<BlockId, Arc<Entry>>, &Atom
             }
         }
         index.run_pending_tasks();
-        let is_used = |name: &Path| {
-            name.file_stem().and_then(|stem| stem.to_str()).is_some_and(|id| files.contains(id))
-        };
-        for name in names.iter().filter(|name| !is_used(name)) {
-            let _ = fs::remove_file(name);
+        for file in files {
+            if names.remove(&name_path(folder, file)) {
+                known.insert(file, ());
+            }
+        }
+        for other in names {
+            let _ = fs::remove_file(other);
         }
     }
     if let Some(disk) = disk.upgrade() {
@@ -420,6 +446,9 @@ impl Writer {
                     let new = self.folder.join(TEMPORARY);
                     let _ = fs::write(&new, name.as_bytes())
                         .and_then(|()| place(&new, &name_path(&self.folder, file)));
+                }
+                Task::DeleteName(file) => {
+                    let _ = fs::remove_file(name_path(&self.folder, file));
                 }
                 Task::Flush(done) => {
                     let _ = done.send(());

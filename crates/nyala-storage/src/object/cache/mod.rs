@@ -52,9 +52,6 @@ pub struct CacheOptions {
     pub block_bytes: u64,
 }
 
-/// So many files are known to have their names noted.
-const MAX_NAMES: u64 = 100_000;
-
 /// A block on disk, for lists.
 #[derive(Debug, Clone)]
 pub struct BlockInfo {
@@ -71,8 +68,6 @@ pub struct BlockInfo {
 pub struct BlockCache {
     options: CacheOptions,
     memory: Option<Cache<BlockId, Bytes>>,
-    /// Files whose names are noted on disk.
-    named: Cache<FileId, ()>,
     disk: Option<Arc<Disk>>,
     flights: Arc<Flights>,
     runtime: Handle,
@@ -94,8 +89,7 @@ impl BlockCache {
         let in_memory = options.memory_bytes / options.block_bytes.max(1);
         let memory = (in_memory > 0).then(|| Cache::new(in_memory));
         let flights = Flights::new(runtime.clone());
-        let named = Cache::new(MAX_NAMES);
-        Ok(Arc::new(Self { options, memory, named, disk, flights, runtime, stats }))
+        Ok(Arc::new(Self { options, memory, disk, flights, runtime, stats }))
     }
 
     /// Size of a block.
@@ -139,9 +133,20 @@ impl BlockCache {
         (disk, self.memory.as_ref().map_or(0, Cache::entry_count))
     }
 
+    /// Bytes of a file that are on disk or in memory.
+    pub fn kept_bytes(&self, file: &RemoteFile) -> u64 {
+        let is_kept = |block: &BlockId| {
+            self.memory.as_ref().is_some_and(|memory| memory.contains_key(block))
+                || self.disk.as_ref().is_some_and(|disk| disk.keeps(block))
+        };
+        let blocks = file.cut().blocks(&(0..file.cut().file_bytes));
+        let kept = blocks.filter(|&number| is_kept(&BlockId { file: file.id(), number }));
+        let bytes = kept.map(|number| file.cut().bytes_of(&(number..number + 1)));
+        bytes.map(|bytes| bytes.end - bytes.start).sum()
+    }
+
     fn note_name(&self, file: &RemoteFile) {
-        if let Some(disk) = self.disk.as_ref().filter(|_| !self.named.contains_key(&file.id())) {
-            self.named.insert(file.id(), ());
+        if let Some(disk) = &self.disk {
             disk.name(file.id(), file.name());
         }
     }
