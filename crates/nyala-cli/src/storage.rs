@@ -9,7 +9,8 @@ use nyala_catalog::Catalog;
 use nyala_model::CuboidFile;
 use nyala_model::config::StorageConfig;
 use nyala_storage::data_dir::{DataDir, node_id};
-use nyala_storage::{SegmentStore, move_segments, place_of_cuboids};
+use nyala_storage::place_of_cuboids::Noted;
+use nyala_storage::{SegmentStore, copy_segments, place_of_cuboids};
 
 use crate::args::ConfigArgs;
 use crate::config;
@@ -64,16 +65,32 @@ async fn moved(
     config: &StorageConfig,
     target: &str,
 ) -> anyhow::Result<String> {
-    let source = place_of_cuboids::noted(data_dir.path())?;
+    let noted = place_of_cuboids::noted(data_dir.path())?;
     let next = format!("set `storage.data = \"{target}\"` before the server starts\n");
-    if source == target {
-        return Ok(format!("the cuboids are there already; {next}"));
-    }
     let place = |data: &str| {
         let config = StorageConfig { data: data.to_owned(), ..config.clone() };
         SegmentStore::open(data_dir.path(), &config, None)
     };
-    let (from, to) = (place(&source)?, place(target)?);
+    let clear = async |left: &str, target: &str| -> anyhow::Result<()> {
+        let cleared = place(left)?.clear().await;
+        cleared.context(
+            "the cuboids are moved, but not all is deleted in the old place; run the command again",
+        )?;
+        Ok(place_of_cuboids::note(data_dir.path(), &Noted { place: target.to_owned(), left: None })?)
+    };
+    // A move that ended early has left it.
+    if let Some(left) = noted.left.as_deref().filter(|left| *left != target) {
+        clear(left, &noted.place).await?;
+    }
+    if noted.place == target {
+        return Ok(format!("the cuboids are there already; {next}"));
+    }
+    if catalog.restored().await? {
+        anyhow::bail!(
+            "the catalog was restored, and may not know all files of cubes; start the server once, so that it sets them aside"
+        );
+    }
+    let (from, to) = (place(&noted.place)?, place(target)?);
     to.claim(&node_id(data_dir.path())?).await?;
     let snapshot = catalog.snapshot();
     let segments = snapshot.cubes.values().flat_map(|cube| &cube.segments);
@@ -83,8 +100,10 @@ async fn moved(
             (segment.location.clone(), files.collect())
         })
         .collect();
-    let note = || place_of_cuboids::note(data_dir.path(), target);
-    let bytes = move_segments(&segments, (&from, &to), note).await?;
+    let bytes = copy_segments(&segments, (&from, &to)).await?;
+    let moved = Noted { place: target.to_owned(), left: Some(noted.place.clone()) };
+    place_of_cuboids::note(data_dir.path(), &moved)?;
+    clear(&noted.place, target).await?;
     let files: usize = segments.iter().map(|(_, files)| files.len()).sum();
     Ok(format!("moved {files} files of {} segments, {bytes} bytes; {next}", segments.len()))
 }

@@ -13,4 +13,4 @@ pub mod place_of_cuboids;
 mod segments;
 
 pub use error::StorageError;
-pub use segments::{SegmentStore, move_segments, path};
+pub use segments::{SegmentStore, copy_segments, path};

@@ -26,31 +26,53 @@ pub fn canonical(place: &str) -> Result<String, StorageError> {
     }
 }
 
-/// `storage.data` of the cuboids that exist; empty for the data folder.
+/// Where cuboids are, as `storage.data` tells it: empty for the data folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Noted {
+    /// The place of the cuboids that exist.
+    pub place: String,
+    /// The place that a move has left, until its files are deleted there.
+    pub left: Option<String>,
+}
+
+/// Begins the line of a place that a move has left.
+const LEFT: &str = "left ";
+
+/// The note of a data folder.
 ///
 /// # Errors
 /// The note cannot be read.
-pub fn noted(data_dir: &Path) -> Result<String, StorageError> {
+pub fn noted(data_dir: &Path) -> Result<Noted, StorageError> {
     match std::fs::read_to_string(file(data_dir)) {
-        Ok(text) => Ok(text.trim().to_owned()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+        Ok(text) => {
+            let mut lines = text.lines();
+            let place = lines.next().unwrap_or_default().trim().to_owned();
+            let left = lines.find_map(|line| line.strip_prefix(LEFT));
+            Ok(Noted { place, left: left.map(|left| left.trim().to_owned()) })
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Noted::default()),
         Err(source) => Err(StorageError::DataDir { path: file(data_dir), source }),
     }
 }
 
-/// Notes that cuboids are there from now on.
+/// Notes where cuboids are from now on.
 ///
 /// # Errors
 /// The note cannot be written.
-pub fn note(data_dir: &Path, place: &str) -> io::Result<()> {
-    if place.is_empty() {
+pub fn note(data_dir: &Path, noted: &Noted) -> Result<(), StorageError> {
+    write(data_dir, noted).map_err(|source| StorageError::DataDir { path: file(data_dir), source })
+}
+
+fn write(data_dir: &Path, noted: &Noted) -> io::Result<()> {
+    if *noted == Noted::default() {
         return match std::fs::remove_file(file(data_dir)) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
             _ => std::fs::File::open(data_dir)?.sync_all(),
         };
     }
+    let left = noted.left.as_ref().map_or(String::new(), |left| format!("{LEFT}{left}\n"));
     let fresh = data_dir.join("cuboids-at.new");
-    std::fs::write(&fresh, place)?;
+    std::fs::write(&fresh, format!("{}\n{left}", noted.place))?;
     std::fs::File::open(&fresh)?.sync_all()?;
     std::fs::rename(&fresh, file(data_dir))?;
     std::fs::File::open(data_dir)?.sync_all()
@@ -62,11 +84,33 @@ pub fn note(data_dir: &Path, place: &str) -> io::Result<()> {
 /// [`StorageError::CuboidsElsewhere`].
 pub fn check(data_dir: &Path, configured: &str, snapshot: &CatalogSnapshot) -> Result<(), StorageError> {
     let (noted, configured) = (noted(data_dir)?, canonical(configured)?);
-    if noted == configured {
+    if noted.place == configured {
         return Ok(());
     }
     if snapshot.cubes.values().any(|cube| !cube.segments.is_empty()) {
-        return Err(StorageError::CuboidsElsewhere { noted, configured });
+        return Err(StorageError::CuboidsElsewhere { noted: noted.place, configured });
     }
-    note(data_dir, &configured).map_err(|source| StorageError::DataDir { path: file(data_dir), source })
+    let left = noted.left.filter(|left| *left != configured);
+    note(data_dir, &Noted { place: configured, left })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_note_is_read_as_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let check = |place: &str, left: Option<&str>| {
+            let written = Noted { place: place.to_owned(), left: left.map(str::to_owned) };
+            note(folder.path(), &written).unwrap();
+            assert_eq!(noted(folder.path()).unwrap(), written);
+        };
+        check("s3://bucket/a/", None);
+        check("s3://bucket/a/", Some(""));
+        check("", Some("s3://bucket/a/"));
+        check("", None);
+        assert!(!file(folder.path()).exists());
+    }
 }

@@ -2,11 +2,11 @@
 //!
 //! Paths are relative to that place; the path of a folder ends with a slash. A file that is written never changes.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path as FsPath, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::local::LocalFileSystem;
@@ -21,7 +21,7 @@ use tokio::io::AsyncWriteExt;
 use crate::StorageError;
 use crate::data_dir::{CUBES, SET_ASIDE, folders_below, remove_folder};
 use crate::object::cache::BlockCache;
-use crate::object::{Location, OpenedStore, open_data, refusal};
+use crate::object::{Location, OpenedStore, StoreKind, open_data, refusal};
 
 /// Folders on the path of a file: its segment's, its cube's, the folder of all cubes, and the data folder.
 const FOLDERS: usize = 4;
@@ -36,6 +36,8 @@ pub struct SegmentStore {
     opened: OpenedStore,
     /// None for a bucket.
     data_dir: Option<PathBuf>,
+    /// Why cubes cannot be built yet; of a bucket that was not reached.
+    unready: Arc<Mutex<Option<String>>>,
 }
 
 impl SegmentStore {
@@ -52,7 +54,7 @@ impl SegmentStore {
             return Self::local(data_dir);
         }
         let location = Location::parse(&config.data)?.into_folder();
-        Ok(Self { opened: open_data(&location, config, cache)?, data_dir: None })
+        Ok(Self { opened: open_data(&location, config, cache)?, data_dir: None, unready: Arc::default() })
     }
 
     /// In the data folder.
@@ -63,7 +65,11 @@ impl SegmentStore {
         let failed =
             |error| StorageError::DataDir { path: data_dir.to_owned(), source: io::Error::other(error) };
         let files = LocalFileSystem::new_with_prefix(data_dir).map_err(failed)?;
-        Ok(Self { opened: OpenedStore::local(Arc::new(files)), data_dir: Some(data_dir.to_owned()) })
+        Ok(Self {
+            opened: OpenedStore::local(Arc::new(files)),
+            data_dir: Some(data_dir.to_owned()),
+            unready: Arc::default(),
+        })
     }
 
     /// The store, to read files from.
@@ -81,6 +87,21 @@ impl SegmentStore {
         self.data_dir.as_deref()
     }
 
+    /// Lets cubes be built here, or refuses it for a reason.
+    pub fn set_unready(&self, reason: Option<String>) {
+        *self.unready.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+    }
+
+    /// Whether cubes may be built here.
+    ///
+    /// # Errors
+    /// [`StorageError::PlaceNotReached`].
+    pub fn check_ready(&self) -> std::result::Result<(), StorageError> {
+        let unready = self.unready.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let location = self.opened.url().unwrap_or_default().to_owned();
+        unready.map_or(Ok(()), |reason| Err(StorageError::PlaceNotReached { location, reason }))
+    }
+
     /// Takes the place for one data folder: files that its catalog does not know are deleted there.
     ///
     /// # Errors
@@ -88,7 +109,9 @@ impl SegmentStore {
     pub async fn claim(&self, node: &NodeId) -> std::result::Result<(), StorageError> {
         let Some(url) = self.opened.url() else { return Ok(()) };
         let failed = |source| {
-            refusal(&source).unwrap_or_else(|| StorageError::Open { location: url.to_owned(), source })
+            let scheme = url.split("://").next().unwrap_or_default();
+            let store = StoreKind::of_scheme(scheme).unwrap_or(StoreKind::S3);
+            refusal(&source).unwrap_or_else(|| StorageError::Open { store, location: url.to_owned(), source })
         };
         // Not every store refuses to overwrite, so that it is asked first.
         let mut owner = self.owner().await.map_err(failed)?;
@@ -117,13 +140,17 @@ impl SegmentStore {
         }
     }
 
-    /// Gives the place back, once its files are elsewhere.
-    async fn release(&self) {
-        if self.opened.is_remote()
-            && let Err(error) = self.files().delete(&Path::from(OWNER)).await
-        {
-            tracing::warn!(%error, "cannot delete `{OWNER}` in the old place of cuboids");
+    /// Deletes the files of all segments and gives the place back, once they are elsewhere.
+    ///
+    /// # Errors
+    /// Some may be there yet.
+    pub async fn clear(&self) -> Result<()> {
+        if let Some(data_dir) = &self.data_dir {
+            return remove_folder(&data_dir.join(CUBES)).map_err(of);
         }
+        let files = self.files().list(Some(&Path::from(CUBES))).map_ok(|file| file.location);
+        self.delete(files.boxed()).await?;
+        self.delete(stream::iter([Ok(Path::from(OWNER))]).boxed()).await
     }
 
     /// Waits until files of a folder outlast a power cut, and so do their names. A commit of the catalog does: a file
@@ -168,21 +195,28 @@ impl SegmentStore {
         names.try_collect().await
     }
 
-    /// The folders of all segments.
+    /// The names of the files in the folders of all segments, half-written ones included.
     ///
     /// # Errors
     /// The folder or bucket cannot be listed.
-    pub async fn folders(&self) -> Result<BTreeSet<String>> {
+    pub async fn all_names(&self) -> Result<BTreeMap<String, Vec<String>>> {
+        let mut all = BTreeMap::<String, Vec<String>>::new();
         if let Some(data_dir) = &self.data_dir {
-            let folders = folders_below(&data_dir.join(CUBES)).map_err(of)?;
-            let relative =
-                |folder: &PathBuf| folder.strip_prefix(data_dir).unwrap_or(folder).display().to_string();
-            return Ok(folders.iter().map(|folder| format!("{}/", relative(folder))).collect());
+            for folder in folders_below(&data_dir.join(CUBES)).map_err(of)? {
+                let relative = folder.strip_prefix(data_dir).unwrap_or(&folder);
+                let folder = format!("{}/", relative.display());
+                let names = self.names(&folder).await?;
+                all.insert(folder, names);
+            }
+            return Ok(all);
         }
-        let files = self.files().list(Some(&Path::from(CUBES)));
-        let folder =
-            |location: &Path| location.as_ref().rsplit_once('/').map(|(folder, _)| format!("{folder}/"));
-        files.try_filter_map(|file| async move { Ok(folder(&file.location)) }).try_collect().await
+        let mut files = self.files().list(Some(&Path::from(CUBES)));
+        while let Some(file) = files.try_next().await? {
+            if let Some((folder, name)) = file.location.as_ref().rsplit_once('/') {
+                all.entry(format!("{folder}/")).or_default().push(name.to_owned());
+            }
+        }
+        Ok(all)
     }
 
     /// Deletes a folder with all that is in it. What cannot be deleted is logged, and the next start tries again.
@@ -250,21 +284,15 @@ impl SegmentStore {
     }
 }
 
-/// Moves the files of all segments from one place to another: all are copied, then the new
-/// place is noted, then they are deleted in the old place. If it
-/// ends early, the files are where they were, and the next move goes on with what was copied. Returns the bytes of all files.
+/// Copies the files of all segments from one place to another. After an error, the next call goes on with what is there.
+/// Returns the bytes of all files.
 ///
 /// # Errors
 /// A file cannot be read or written, or it has not the size that the catalog tells.
-pub async fn move_segments(
+pub async fn copy_segments(
     segments: &[(String, Vec<CuboidFile>)],
     (from, to): (&SegmentStore, &SegmentStore),
-    note: impl FnOnce() -> io::Result<()>,
 ) -> Result<u64> {
-    if from.opened.url() == to.opened.url() {
-        let source = "both places are the same".into();
-        return Err(Error::Generic { store: "segments", source });
-    }
     let files = segments.iter().flat_map(|(folder, files)| files.iter().map(move |file| (folder, file)));
     let files: Vec<(Path, u64)> =
         files.map(|(folder, file)| (path(folder, &file.name), file.bytes)).collect();
@@ -273,11 +301,6 @@ pub async fn move_segments(
     for (folder, files) in segments {
         to.seal(folder, files.iter().map(|file| file.name.clone()).collect()).await?;
     }
-    note().map_err(of)?;
-    for (folder, _) in segments {
-        from.remove(folder).await;
-    }
-    from.release().await;
     Ok(files.iter().map(|(_, bytes)| bytes).sum())
 }
 

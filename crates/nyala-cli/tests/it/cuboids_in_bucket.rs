@@ -82,6 +82,33 @@ fn a_cube_in_a_bucket_is_built_kept_and_read() {
 }
 
 #[test]
+fn a_server_starts_while_the_bucket_of_its_cuboids_does_not_answer() {
+    let s3 = S3::start();
+    let proxy = s3.proxy();
+    let (folder, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let place = place();
+    let mut variables = s3.variables().to_vec();
+    variables[0].1 = &proxy.url;
+    variables.extend([("NYALA_STORAGE__DATA", place.as_str()), ("NYALA_STORAGE__RETRY_FOR_MS", "100")]);
+    let server = Server::start_with(folder.path(), &variables);
+    with_cube(&server, files.path());
+    let warmed = server.query("WARM CACHE FOR CUBE c").swap_remove(0);
+    assert_eq!(warmed[1], warmed[3], "all of it is cached: {warmed:?}");
+    let expected = server.query(SUM);
+    drop(server);
+
+    proxy.close(true);
+    let server = Server::start_with(folder.path(), &variables);
+    assert!(server.explain(SUM).starts_with("answered from cube"), "{}", server.explain(SUM));
+    assert_eq!(server.query(SUM), expected);
+    let refused = server.try_query("REFRESH CUBE c");
+    assert!(refused.body.contains("has not been reached since the server started"), "{}", refused.body);
+    proxy.close(false);
+    eventually("a build in the bucket", PATIENCE, || server.try_query("REFRESH CUBE c").status == 200);
+    check_cube(&server);
+}
+
+#[test]
 fn cuboids_are_moved_to_a_bucket_and_back() {
     let s3 = S3::start();
     let (folder, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -116,10 +143,28 @@ fn cuboids_are_moved_to_a_bucket_and_back() {
     check_cube(&server);
     drop(server);
 
+    // Of a move that ended before it had deleted the old files.
+    let note = folder.path().join("cuboids-at");
+    let left = folder.path().join("cubes/7/0123");
+    std::fs::create_dir_all(&left).unwrap();
+    std::fs::write(&note, format!("{place}\nleft \n")).unwrap();
+    assert!(move_to(&place).starts_with("the cuboids are there already"));
+    assert!(!left.exists());
+
     let refused = serve_there("");
     assert!(refused.stderr.contains("nyala storage move local"), "{}", refused.stderr);
     assert!(move_to("local").starts_with("moved 1 files of 1 segments"));
     assert_eq!(rows_in_bucket(&s3), None);
     let server = serve(&s3, folder.path(), "");
     check_cube(&server);
+    drop(server);
+
+    let sql = format!("COPY (SELECT 1 AS x) TO '{place}cubes/7/0123/0-0.parquet'");
+    let other = tempfile::tempdir().unwrap();
+    run(nyala(&["sql", "--data-dir", other.path().to_str().unwrap(), "-c", &sql]).envs(s3.variables()));
+    assert_eq!(rows_in_bucket(&s3), Some(1));
+    std::fs::write(&note, format!("\nleft {place}\n")).unwrap();
+    assert!(move_to("local").starts_with("the cuboids are there already"));
+    assert_eq!(rows_in_bucket(&s3), None);
+    assert!(!note.exists());
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde::Deserialize;
 use serde_json::json;
@@ -50,6 +50,10 @@ impl S3 {
             ("NYALA_STORAGE__S3__SECRET_ACCESS_KEY", &self.access.secret_access_key),
             ("NYALA_STORAGE__S3__ALLOW_HTTP", "true"),
         ]
+    }
+
+    pub fn proxy(&self) -> Proxy {
+        Proxy::start(&self.access.endpoint)
     }
 
     pub fn serve(&self, data_dir: &Path) -> Server {
@@ -137,12 +141,14 @@ fn a_store_that_fails_for_a_moment_delays_a_build_and_nothing_else() {
     }
 }
 
-/// Hands requests on to a store, except for one.
-struct Proxy {
-    url: String,
+/// Hands requests on to a store, except for one, or for all.
+pub struct Proxy {
+    pub url: String,
     /// How many requests for rows of the fact table are handed on before one is answered with an error, and one
     /// more; 0 when all are.
     armed: Arc<AtomicUsize>,
+    /// Whether no request is answered.
+    closed: Arc<AtomicBool>,
 }
 
 impl Proxy {
@@ -150,16 +156,21 @@ impl Proxy {
         let store: SocketAddr = endpoint.trim_start_matches("http://").parse().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let armed = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&armed);
+        let (armed, closed) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+        let (counter, is_closed) = (Arc::clone(&armed), Arc::clone(&closed));
         std::thread::spawn(move || {
-            for client in listener.incoming().flatten() {
+            for client in listener.incoming().flatten().filter(|_| !is_closed.load(Ordering::SeqCst)) {
                 let counter = Arc::clone(&counter);
                 // A client that goes away in between is no trouble of this test.
                 std::thread::spawn(move || hand_on(client, store, &counter).ok());
             }
         });
-        Self { url, armed }
+        Self { url, armed, closed }
+    }
+
+    /// From now on no request is answered, or each is.
+    pub fn close(&self, closed: bool) {
+        self.closed.store(closed, Ordering::SeqCst);
     }
 
     fn fail_after(&self, requests: usize) {

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use nyala_sql::error::{ErrorKind, QueryError};
+use nyala_storage::object::refusal;
 use object_store::path::Path;
 use tokio::sync::{mpsc, oneshot};
 
@@ -39,7 +40,8 @@ fn damaged(path: &Path, reason: &str) -> QueryError {
 impl From<object_store::Error> for Damage {
     fn from(error: object_store::Error) -> Self {
         let reason = match &error {
-            object_store::Error::NotFound { .. } => Some("it is missing"),
+            // Not so for all files of a bucket that is gone.
+            object_store::Error::NotFound { .. } if refusal(&error).is_none() => Some("it is missing"),
             _ if has_code(&error, IO_ERROR) => Some("the disk cannot read it back"),
             _ => None,
         };
@@ -87,5 +89,29 @@ impl DamageReports {
             // If the receiver is gone, or it takes too long, the statement fails as it does anyway.
             let _ = tokio::time::timeout(RECORDING, done).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn a_missing_file_is_told_from_a_missing_bucket() {
+        let check = |code: &str, lost: bool| {
+            let source = format!(
+                "Error performing GET http://127.0.0.1:9/b/cubes/1/2/0-0.parquet in 1ms - Server returned non-2xx status \
+                 code: 404 Not Found: <Error><Code>{code}</Code></Error>"
+            );
+            let error =
+                object_store::Error::NotFound { path: "cubes/1/2/0-0.parquet".into(), source: source.into() };
+            match (Damage::from(error), lost) {
+                (Damage::Found(_), true) | (Damage::Unreadable(_), false) => {}
+                (damage, _) => panic!("{code}: {damage:?}"),
+            }
+        };
+        check("NoSuchKey", true);
+        check("NoSuchBucket", false);
     }
 }

@@ -97,7 +97,11 @@ impl StoredFile {
 
     /// Reads all of it.
     pub async fn verify(&self) -> Result<(), Damage> {
-        let found = self.store.head(&self.path).await?.size;
+        let found = match self.store.head(&self.path).await {
+            Ok(found) => found.size,
+            // This answer has no body, which tells a missing file from a missing bucket.
+            Err(error) => return Err(self.read_footer().await.err().unwrap_or_else(|| error.into())),
+        };
         if found != self.recorded.bytes {
             return Err(self.differs(found));
         }

@@ -9,7 +9,6 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_catalog::Catalog;
-use nyala_cube::cube::build::remove_leftovers;
 use nyala_cube::live::LiveStores;
 use nyala_cube::scan::{DamageReports, HotCuboids, Stores};
 use nyala_model::config::Config;
@@ -25,6 +24,7 @@ use super::activity::{self, Registry};
 use super::answer::ResultCache;
 use super::answer::{HereOnly, Placement};
 use super::audit::Audit;
+use super::cubes::place::Place;
 use super::cubes::{damage, upkeep};
 use super::engine::{Building, Engine, Observed, Runtime, StoreChanges};
 use super::history::History;
@@ -83,10 +83,10 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
     let (reports, found_damage) = DamageReports::new();
     let damage = Arc::new(reports);
     let source = source(config, (&catalog, &node), sessions, (&memory, &threads, &damage))?;
-    let place = config.storage.data.as_str();
-    place_of_cuboids::check(&config.data_dir, place, &catalog.snapshot())?;
-    source.stores.segments().claim(&node).await?;
-    remove_leftovers(&catalog, source.stores.segments(), &node).await?;
+    place_of_cuboids::check(&config.data_dir, config.storage.data.as_str(), &catalog.snapshot())?;
+    let store = source.stores.segments().clone();
+    let place = Place { catalog: Arc::clone(&catalog), store, node: node.clone() };
+    let is_taken = place.take_now().await?;
     let snapshots = Snapshots::open(Arc::clone(&catalog), source, config.cache.plans_bytes).await?;
     let with_memory = |pool: Arc<dyn MemoryPool>| -> Result<Arc<RuntimeEnv>> {
         let builder = RuntimeEnvBuilder::from_runtime_env(&snapshots.source().runtime);
@@ -123,6 +123,9 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
     system.attach(&engine);
     if let Some(after) = millis(config.query.stuck_after_ms) {
         engine.runtime.spawn(activity::watch(engine.watched(), after));
+    }
+    if !is_taken {
+        engine.runtime.spawn(place.take_later());
     }
     engine.runtime.spawn(damage::record_all(Arc::downgrade(&engine.snapshots), found_damage));
     live::temporary::drop_left_over(&engine).await;

@@ -41,11 +41,16 @@ pub async fn remove_unfinished(store: &SegmentStore, folder: &str, whole: &[Cubo
 
 /// Files in the folder of a segment that belong to none of its cuboids.
 async fn unfinished(store: &SegmentStore, folder: &str, whole: &[CuboidEntry]) -> Result<Vec<String>> {
+    let names = store.names(folder).await.map_err(DataFusionError::from)?;
+    Ok(of_none(names, whole))
+}
+
+/// The names of files that belong to none of these cuboids.
+fn of_none(mut names: Vec<String>, cuboids: &[CuboidEntry]) -> Vec<String> {
     let finished: BTreeSet<&str> =
-        whole.iter().flat_map(|cuboid| &cuboid.files).map(|file| file.name.as_str()).collect();
-    let mut names = store.names(folder).await.map_err(DataFusionError::from)?;
+        cuboids.iter().flat_map(|cuboid| &cuboid.files).map(|file| file.name.as_str()).collect();
     names.retain(|name| !finished.contains(name.as_str()));
-    Ok(names)
+    names
 }
 
 /// At start: deletes files that no segment of the catalog owns. Segments of interrupted builds stay, so that
@@ -90,13 +95,13 @@ async fn leftovers(
 ) -> Result<Vec<(String, Option<Vec<String>>)>> {
     let segments = || snapshot.cubes.values().flat_map(|cube| &cube.segments);
     let owned: BTreeSet<&str> = segments().map(|segment| segment.location.as_str()).collect();
-    let folders = store.folders().await.map_err(DataFusionError::from)?;
-    let unknown = folders.iter().filter(|folder| !owned.contains(folder.as_str()));
+    let mut names = store.all_names().await.map_err(DataFusionError::from)?;
+    let unknown = names.keys().filter(|folder| !owned.contains(folder.as_str()));
     let mut leftovers: Vec<_> = unknown.map(|folder| (folder.clone(), None)).collect();
     // Cuboids may have been replaced or dropped, or been on their way into a segment that was ready. Another node may be
     // adding files to a segment that it made.
     for segment in segments().filter(|s| s.state == SegmentState::Ready && node.owns(&s.node)) {
-        let names = unfinished(store, &segment.location, &segment.cuboids).await?;
+        let names = of_none(names.remove(&segment.location).unwrap_or_default(), &segment.cuboids);
         if !names.is_empty() {
             leftovers.push((segment.location.clone(), Some(names)));
         }

@@ -86,6 +86,7 @@ async fn run(statement: &BuildCube, execution: Execution<'_>) -> Result<Answer> 
 /// Runs a job to its end, if there is work.
 pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> Result<()> {
     let name = &wish.name;
+    engine.snapshots.stores().segments().check_ready()?;
     check_idle(engine, name)?;
     let cube = find(engine, name)?;
     engine.check_files(Some(&cube.entry.definition.sources)).await?;

@@ -7,6 +7,7 @@ pub mod check;
 pub mod create;
 pub mod damage;
 pub mod jobs;
+pub mod place;
 pub mod recommend;
 pub mod segments;
 pub mod show;
