@@ -22,10 +22,7 @@ KINDS = ["error", "slowdown", "close", "stall", "truncate", "short", "long"]
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nyala", default="target/release/nyala", help="the binary")
-    parser.add_argument("--work", type=lab.folder, default="/tmp/object")
-    parser.add_argument("--port", type=int, default=18490)
+    parser = lab.parser(__doc__)
     parser.add_argument("--disk-full", action="store_true", help="also with a full disk; mounts a file system")
     return parser.parse_args()
 
@@ -64,9 +61,7 @@ def store_faults(server: lab.Server, sql: str, expected: list) -> bool:
     return held
 
 
-def main() -> None:
-    chosen = arguments()
-    lab.up(chosen.work)
+def main(chosen: argparse.Namespace) -> None:
     lab.control("POST", "/_heal")
     lab.prepare(chosen.nyala, chosen.work, "ssb")
     sql = lab.queries("ssb")["1.1"]
@@ -77,7 +72,7 @@ def main() -> None:
 
     server = lab.Server(chosen.nyala, chosen.work, "faults", lab.BUCKET, chosen.port, {})
     config = server.config.read_text()
-    keys = f"[storage.s3]\ntimeout_ms = {TIMEOUT_MS}\nretry_for_ms = {RETRY_FOR_MS}\n"
+    keys = f"[storage]\ntimeout_ms = {TIMEOUT_MS}\nretry_for_ms = {RETRY_FOR_MS}\n[storage.s3]\n"
     server.config.write_text(config.replace("[storage.s3]\n", keys))
     print(f"| fault | holds | took, at most {DEADLINE_SECONDS:.0f} s | answer |\n|---|---|---:|---|")
     server.start(empty_cache=True)
@@ -98,8 +93,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    chosen = arguments()
+    lab.up(chosen.work)
     try:
-        main()
+        main(chosen)
     finally:
         lab.control("POST", "/_heal")
         lab.stop_all()

@@ -24,15 +24,11 @@ Query = tuple[str, str]  # benchmark and name
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nyala", default="target/release/nyala", help="the binary")
-    parser.add_argument("--work", type=lab.folder, default="/tmp/object")
+    parser = lab.parser(__doc__)
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--bits", type=int, default=1000)
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--port", type=int, default=18390)
-    parser.add_argument("--no-cache-keys", action="store_true", help="for a binary without [storage.cache]")
     return parser.parse_args()
 
 
@@ -138,7 +134,7 @@ def disturb(chosen: argparse.Namespace, server: lab.Server, load: Load) -> int:
 
 def measure(chosen: argparse.Namespace) -> bool:
     expected = expected_answers(chosen)
-    cache = None if chosen.no_cache_keys else {"enabled": True}
+    cache = {"enabled": True}
     server = lab.Server(chosen.nyala, chosen.work, "kill", lab.BUCKET, chosen.port, cache).start()
     for name in ("ssb", "tpch"):
         server.create_tables(name)

@@ -3,6 +3,7 @@
 The lab is what `lab.sh up FOLDER` starts; its ports come from the same variables as there. Only the standard library is used.
 """
 
+import argparse
 import hashlib
 import http.client
 import json
@@ -127,6 +128,15 @@ class Server:
 def stop_all() -> None:
     for server in list(Server.running):
         server.stop(signal.SIGKILL)
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """A parser of what all benchmarks take."""
+    made = argparse.ArgumentParser(description=description.splitlines()[0])
+    made.add_argument("--nyala", default="target/release/nyala", help="the binary")
+    made.add_argument("--work", type=folder, default="/tmp/object", help="folder of all files")
+    made.add_argument("--port", type=int, default=18390)
+    return made
 
 
 def folder(text: str) -> pathlib.Path:

@@ -24,18 +24,14 @@ WAYS = ["local", "uncached", "cached"]
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nyala", default="target/release/nyala", help="the binary")
-    parser.add_argument("--work", type=lab.folder, default="/tmp/object", help="folder of all files")
+    parser = lab.parser(__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--passes", type=int, default=3, help="after the first, in each round")
     parser.add_argument("--streams", type=int, default=4, help="0 leaves them out")
     parser.add_argument("--only", choices=["ssb", "tpch"])
     parser.add_argument("--queries", help="names such as 1,21 or 1.1,4.3")
     parser.add_argument("--scale", default="1", help="of data that is not there yet")
-    parser.add_argument("--port", type=int, default=18390)
     parser.add_argument("--block-bytes", type=int, default=256 << 10, help="`storage.cache.block_bytes`")
-    parser.add_argument("--no-cache-keys", action="store_true", help="for a binary without [storage.cache]")
     return parser.parse_args()
 
 
@@ -43,7 +39,7 @@ def make_servers(chosen: argparse.Namespace) -> dict[str, lab.Server]:
     servers = {}
     for place, way in enumerate(WAYS):
         location = str(lab.store_folder(chosen.work)) if way == "local" else lab.BUCKET
-        cache = None if chosen.no_cache_keys else {"enabled": way == "cached", "block_bytes": chosen.block_bytes}
+        cache = {"enabled": way == "cached", "block_bytes": chosen.block_bytes}
         servers[way] = lab.Server(chosen.nyala, chosen.work, way, location, chosen.port + place, cache)
     return servers
 

@@ -32,19 +32,14 @@ BOUND_POINTS = 2.0
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nyala", default="target/release/nyala", help="the binary")
-    parser.add_argument("--work", type=lab.folder, default="/tmp/object")
+    parser = lab.parser(__doc__)
     parser.add_argument("--passes", type=int, default=5)
     parser.add_argument("--cache-bytes", type=int, default=0, help="0: half as much again as the dashboards need")
-    parser.add_argument("--port", type=int, default=18390)
-    parser.add_argument("--no-cache-keys", action="store_true", help="for a binary without [storage.cache]; needs --cache-bytes")
     return parser.parse_args()
 
 
 def server(chosen: argparse.Namespace, disk_bytes: int) -> lab.Server:
-    cache = None if chosen.no_cache_keys else {"enabled": True, "disk_bytes": disk_bytes}
-    return lab.Server(chosen.nyala, chosen.work, "scan", lab.BUCKET, chosen.port, cache)
+    return lab.Server(chosen.nyala, chosen.work, "scan", lab.BUCKET, chosen.port, {"enabled": True, "disk_bytes": disk_bytes})
 
 
 def make_wide(work: pathlib.Path, size: int) -> int:
