@@ -9,10 +9,11 @@ use crate::args::Command;
 /// Sets up logging with the filter in `NYALA_LOG` (`debug`, `nyala_engine=trace,warn`, …), or else the
 /// command's default. A filter that cannot be parsed is reported and ignored.
 pub fn init(command: &Command) {
+    // The reader of Delta tables logs each step, and as errors what is an error of a statement.
     let default = match command {
-        Command::Serve(_) => "info",
+        Command::Serve(_) => "info,delta_kernel=off",
         // Here the output is a conversation, and errors are part of it anyway.
-        _ => "warn",
+        _ => "warn,delta_kernel=off",
     };
     let wanted = std::env::var("NYALA_LOG").unwrap_or_default();
     let parsed = EnvFilter::try_new(if wanted.is_empty() { default } else { &wanted });

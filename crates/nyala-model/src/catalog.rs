@@ -22,6 +22,16 @@ pub enum FileFormat {
     Csv,
     /// Newline-delimited JSON.
     NdJson,
+    /// A Delta Lake table: Parquet files that a log tells.
+    Delta,
+}
+
+impl FileFormat {
+    /// The format of the table's files.
+    #[must_use]
+    pub fn of_files(self) -> Self {
+        if self == Self::Delta { Self::Parquet } else { self }
+    }
 }
 
 /// A table.

@@ -37,7 +37,7 @@ pub async fn entries_come_back_as_they_were(backend: &dyn Backend) {
     let mut table = new_table("odd \"name\" with 'quotes', ünïcode 🦌 and\nlines; DROP TABLE tables");
     let mut source = files("sales");
     source.options.insert("{json}".to_owned(), "\\ \u{1} \"".to_owned());
-    for format in [FileFormat::Csv, FileFormat::NdJson, FileFormat::Parquet] {
+    for format in [FileFormat::Csv, FileFormat::Delta, FileFormat::NdJson, FileFormat::Parquet] {
         source.format = format;
         table.source = nyala_model::TableSource::External(source.clone());
         table.name.name.push('.');

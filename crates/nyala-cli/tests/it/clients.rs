@@ -24,6 +24,11 @@ fn catalogs() {
 }
 
 #[test]
+fn delta_tables() {
+    check(&mut script("delta_tables.py"));
+}
+
+#[test]
 fn psql() {
     require("psql", "the PostgreSQL client (Debian: postgresql-client)");
     check(Command::new("bash").arg(repository("tests/compat/psql.sh")));

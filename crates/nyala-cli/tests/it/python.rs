@@ -31,10 +31,11 @@ fn requirements() -> PathBuf {
 }
 
 fn check_packages(python: PathBuf) -> PathBuf {
-    let found = try_run(
-        Command::new(&python)
-            .args(["-c", "import asyncpg, duckdb, flask_cors, moto, psycopg, pyarrow, sqlalchemy"]),
-    );
+    let found =
+        try_run(Command::new(&python).args([
+            "-c",
+            "import asyncpg, deltalake, duckdb, flask_cors, moto, psycopg, pyarrow, sqlalchemy",
+        ]));
     assert_eq!(
         found.code,
         Some(0),

@@ -80,7 +80,7 @@ impl CuboidTable {
         let files = match state.config().get_extension::<FileReads>() {
             Some(files) => files.for_session(state),
             // In plans that no engine runs.
-            None => FileReads::of_store(runtime.object_store(&url)?),
+            None => FileReads::of_store(runtime.object_store(&url)?).of_constant_files(),
         };
         let factory = CheckedReaderFactory {
             files,

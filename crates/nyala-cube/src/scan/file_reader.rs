@@ -50,7 +50,7 @@ impl FileReader {
         })?;
         let csv = files.downcast_ref::<CsvFormat>().map(|csv| csv.options().clone()).unwrap_or_default();
         let files = match format {
-            FileFormat::Parquet => Arc::new(SoundParquet::new(files, reads.clone())) as _,
+            FileFormat::Parquet | FileFormat::Delta => Arc::new(SoundParquet::new(files, reads.clone())) as _,
             _ => files,
         };
         Ok(Self { format, files, csv, reads })
@@ -85,7 +85,7 @@ impl FileReader {
     pub fn source(&self, columns: &TableSchema, state: &dyn Session) -> Arc<dyn FileSource> {
         let reads = self.reads.for_session(state);
         match self.format {
-            FileFormat::Parquet => self.files.file_source(columns.clone()),
+            FileFormat::Parquet | FileFormat::Delta => self.files.file_source(columns.clone()),
             FileFormat::Csv => Arc::new(CsvFiles::new(self.csv.clone(), columns.clone(), reads)),
             FileFormat::NdJson => Arc::new(JsonFiles::new(columns.clone(), reads)),
         }
@@ -100,7 +100,7 @@ impl FileReader {
 /// The name DataFusion knows a format by.
 fn format_name(format: FileFormat) -> &'static str {
     match format {
-        FileFormat::Parquet => "parquet",
+        FileFormat::Parquet | FileFormat::Delta => "parquet",
         FileFormat::Csv => "csv",
         FileFormat::NdJson => "json",
     }

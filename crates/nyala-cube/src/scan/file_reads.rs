@@ -12,7 +12,8 @@ use nyala_storage::object::{OpenedStore, Reader, Version};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
 
-use super::external::{FileLists, Found, Layout, list};
+use super::cached_file::CachedFile;
+use super::external::{DeltaColumns, DeltaTable, FileLists, Found, Layout};
 
 /// Extension of a session's configuration: the statement is a build or a COPY, and blocks that it fetches are not cached.
 #[derive(Debug)]
@@ -24,6 +25,7 @@ pub struct FileReads {
     store: OpenedStore,
     lists: Arc<FileLists>,
     fill: Fill,
+    version: Version,
     /// Counts bytes that are read of the table.
     table: Arc<Tally>,
 }
@@ -31,7 +33,7 @@ pub struct FileReads {
 impl FileReads {
     /// Files of a table.
     pub fn new(store: OpenedStore, lists: Arc<FileLists>, table: Arc<Tally>) -> Self {
-        Self { store, lists, fill: Fill::Keep, table }
+        Self { store, lists, fill: Fill::Keep, version: Version::AsListed, table }
     }
 
     /// Files of a local store.
@@ -44,6 +46,12 @@ impl FileReads {
     pub fn for_session(&self, state: &dyn Session) -> Self {
         let once = state.config().get_extension::<ReadOnce>().is_some();
         Self { fill: if once { Fill::Never } else { Fill::Keep }, ..self.clone() }
+    }
+
+    /// The same reads, of files that never change.
+    #[must_use]
+    pub fn of_constant_files(self) -> Self {
+        Self { version: Version::Constant, ..self }
     }
 
     /// The store, as it was opened.
@@ -60,8 +68,19 @@ impl FileReads {
     pub async fn list(&self, layout: &Layout, anew: bool) -> Result<Arc<Vec<Found>>> {
         match self.store.url() {
             Some(url) => self.lists.get((url, self.store()), layout, anew).await,
-            None => Ok(Arc::new(list(self.store().as_ref(), layout).await?)),
+            None => self.lists.ask_store(("", self.store()), layout).await,
         }
+    }
+
+    /// The columns of a Delta table, in the version that was listed last.
+    pub async fn delta_columns(&self, table: &DeltaTable) -> Result<DeltaColumns> {
+        let store = (self.store.url().unwrap_or_default(), self.store());
+        Ok(self.lists.logs().last(store, table).await?.columns.clone())
+    }
+
+    /// A file as the cache knows it.
+    pub fn cached(&self, file: &ObjectMeta) -> CachedFile {
+        CachedFile::of_table(&self.store, file.clone(), self.version)
     }
 
     /// The name of a version of a file in caches of footers and statistics. Other stores may have files with its path, and
@@ -79,14 +98,13 @@ impl FileReads {
     /// A store that reads this version of one file.
     pub fn file(&self, file: &ObjectMeta) -> Arc<dyn ObjectStore> {
         let reader = Reader { fill: self.fill, tally: Arc::clone(&self.table) };
-        self.store.file(file, Version::AsListed, &reader)
+        self.store.file(file, self.version, &reader)
     }
 
     /// As [`Self::file`], with a share of the plan's metrics.
     pub fn measured(
         &self,
         file: &ObjectMeta,
-        version: Version,
         metrics: &ExecutionPlanMetricsSet,
         partition: usize,
     ) -> (Arc<dyn ObjectStore>, Option<ReadMetrics>) {
@@ -95,7 +113,7 @@ impl FileReads {
         }
         let counts = ReadMetrics::new(metrics, partition, Arc::clone(&self.table));
         let reader = Reader { fill: self.fill, tally: Arc::clone(&counts.tally) };
-        (self.store.file(file, version, &reader), Some(counts))
+        (self.store.file(file, self.version, &reader), Some(counts))
     }
 }
 

@@ -14,7 +14,6 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_model::CuboidFile;
-use nyala_storage::object::Version;
 use object_store::ObjectMeta;
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
@@ -47,7 +46,7 @@ impl ParquetFileReaderFactory for CheckedReaderFactory {
         let recorded = file.extension::<CuboidFile>().cloned();
         let recorded = recorded
             .ok_or_else(|| datafusion::common::internal_datafusion_err!("a cuboid file has no checksums"))?;
-        let (store, reads) = self.files.measured(&file.object_meta, Version::Constant, metrics, partition);
+        let (store, reads) = self.files.measured(&file.object_meta, metrics, partition);
         Ok(Box::new(CheckedReader {
             metrics: ParquetFileMetrics::new(partition, file.object_meta.location.as_ref(), metrics),
             _reads: reads,

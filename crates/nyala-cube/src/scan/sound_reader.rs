@@ -11,7 +11,6 @@ use datafusion::execution::cache::cache_manager::FileMetadataCache;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_storage::object::Version;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
@@ -49,7 +48,7 @@ impl ParquetFileReaderFactory for SoundReaderFactory {
         metrics: &ExecutionPlanMetricsSet,
     ) -> datafusion::error::Result<Box<dyn AsyncFileReader + Send>> {
         let object = file.object_meta;
-        let (store, reads) = self.files.measured(&object, Version::AsListed, metrics, partition);
+        let (store, reads) = self.files.measured(&object, metrics, partition);
         let metrics = ParquetFileMetrics::new(partition, object.location.as_ref(), metrics);
         let cache = Arc::clone(&self.cache);
         let key = self.files.key(&object);

@@ -153,7 +153,7 @@ impl Stores {
     /// Reads of the files of segments.
     pub fn segment_reads(&self) -> FileReads {
         let tally = self.tally(&QualifiedName::new("system", "cuboids"));
-        FileReads::new(self.segments.opened().clone(), Arc::clone(&self.lists), tally)
+        FileReads::new(self.segments.opened().clone(), Arc::clone(&self.lists), tally).of_constant_files()
     }
 }
 

@@ -12,6 +12,7 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::object::Location;
 use object_store::ObjectMeta;
 
+use super::delta::{DeltaColumns, DeltaTable};
 use super::infer::{Look, check_listed, merged};
 use super::layout::{Layout, are_same};
 use super::listing::{Found, partitioned};
@@ -50,6 +51,9 @@ pub async fn describe_table(
     let format = parse_format(&request.file_type)?;
     let location = stores.check(&request.location)?;
     let reads = stores.reads(&location, &request.name)?;
+    if format == FileFormat::Delta {
+        return describe_delta(request, &location, &reads).await;
+    }
     let options = format_options(format, request.options);
     let reader = FileReader::new(format, options.clone(), state, reads)?;
     let layout = Layout::new(&location, format, &[]);
@@ -60,7 +64,7 @@ pub async fn describe_table(
     };
     let partitions = partition_fields(&request.columns, names, &files);
     check_partitions(&partitions, &files, &location)?;
-    let objects: Vec<ObjectMeta> = files.into_iter().map(|(file, _)| file).collect();
+    let objects: Vec<ObjectMeta> = files.into_iter().map(|file| file.meta).collect();
     let look = Look { reader: &reader, state, layout: &layout, location: &location };
     let found = look.at(&objects).await?;
     let listed: Vec<FieldRef> = request.columns.fields().iter().cloned().collect();
@@ -87,13 +91,44 @@ pub async fn describe_table(
     })
 }
 
+/// A Delta table has the columns that its log tells.
+async fn describe_delta(request: TableRequest, location: &Location, reads: &FileReads) -> Result<NewTable> {
+    if !request.columns.fields().is_empty() || !request.partition_columns.is_empty() {
+        let message = "the log of a Delta table tells its columns, also those that it is partitioned by";
+        return Err(QueryError::new(ErrorKind::InvalidDefinition, message)
+            .hint("leave the columns and PARTITIONED BY out"));
+    }
+    let table = DeltaTable::new(location, &request.options)?;
+    reads.list(&Layout::of_delta(location, table.clone()), true).await?;
+    let DeltaColumns { all, partitions } = reads.delta_columns(&table).await?;
+    let (of_values, of_files): (Vec<FieldRef>, Vec<FieldRef>) =
+        all.into_iter().partition(|column| partitions.contains(column.name()));
+    let of_values: Vec<FieldRef> =
+        of_values.iter().map(|column| Arc::new(column.as_ref().clone().with_nullable(true))).collect();
+    let partition_columns = of_values.iter().map(|column| column.name().clone()).collect();
+    let schema = Schema::new(of_files.into_iter().chain(of_values).collect::<Vec<FieldRef>>());
+    check_schema(&schema)?;
+    Ok(NewTable {
+        name: request.name,
+        source: TableSource::External(ExternalSource {
+            format: FileFormat::Delta,
+            location: location.to_string(),
+            partition_columns,
+            options: request.options.into_iter().collect::<BTreeMap<_, _>>(),
+        }),
+        schema_ipc: encode_schema(&schema),
+        definition: request.definition,
+    })
+}
+
 fn parse_format(text: &str) -> Result<FileFormat> {
     match text.to_ascii_uppercase().as_str() {
         "PARQUET" => Ok(FileFormat::Parquet),
         "CSV" => Ok(FileFormat::Csv),
         "NDJSON" | "JSON" | "JSONL" => Ok(FileFormat::NdJson),
+        "DELTA" | "DELTATABLE" => Ok(FileFormat::Delta),
         _ => Err(QueryError::new(ErrorKind::InvalidDefinition, format!("format `{text}` is not supported"))
-            .hint("use PARQUET, CSV or NDJSON")),
+            .hint("use PARQUET, DELTA, CSV or NDJSON")),
     }
 }
 
@@ -123,7 +158,7 @@ async fn files_at(location: &Location, layout: &Layout, reads: &FileReads) -> Re
 
 /// The names of the folders that all files lie in.
 fn common_folders(files: &[Found]) -> Vec<String> {
-    let names = |(_, folders): &Found| folders.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let names = |file: &Found| file.folders.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     let first = files.first().map(names).unwrap_or_default();
     if files.iter().all(|file| names(file) == first) { first } else { Vec::new() }
 }
@@ -135,7 +170,7 @@ fn without(columns: &[FieldRef], names: &[String]) -> Vec<FieldRef> {
 /// Partition columns have the types that the user listed, or those of all their folders.
 fn partition_fields(declared: &Schema, names: &[String], files: &[Found]) -> Vec<FieldRef> {
     let field = |(place, name): (usize, &String)| {
-        let texts = files.iter().filter_map(move |(_, folders)| folders.get(place));
+        let texts = files.iter().filter_map(move |file| file.folders.get(place));
         let texts = texts.map(|(_, text)| text.as_str());
         let listed = declared.field_with_name(name).map(|field| field.data_type().clone());
         Arc::new(Field::new(name, listed.unwrap_or_else(|_| type_of(texts)), true))
@@ -149,9 +184,8 @@ fn check_partitions(fields: &[FieldRef], files: &[Found], location: &Location) -
         return Ok(());
     }
     let names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
-    let is_partitioned =
-        |(_, folders): &&Found| are_same(folders.iter().map(|(name, _)| name.as_str()), &names);
-    let Some((_, other)) = files.iter().find(|file| !is_partitioned(file)) else {
+    let is_partitioned = |file: &&Found| are_same(file.folders.iter().map(|(name, _)| name.as_str()), &names);
+    let Some(Found { folders: other, .. }) = files.iter().find(|file| !is_partitioned(file)) else {
         return partitioned(files.to_vec(), fields).map(drop);
     };
     let other: Vec<&str> = other.iter().map(|(name, _)| name.as_str()).collect();

@@ -86,7 +86,7 @@ impl Look<'_> {
 
     async fn columns(&self, file: &ObjectMeta) -> Result<Vec<FieldRef>> {
         match self.reader.format() {
-            FileFormat::Parquet => {
+            FileFormat::Parquet | FileFormat::Delta => {
                 let cache = self.state.runtime_env().cache_manager.get_file_metadata_cache();
                 let metadata = self.metadata(file, cache.as_ref()).await;
                 columns_of(metadata.map_err(DataFusionError::from)?.as_ref())

@@ -5,6 +5,7 @@ use nyala_storage::object::Location;
 use object_store::path::Path;
 use percent_encoding::percent_decode_str;
 
+use super::delta::DeltaTable;
 use super::pattern::{fits, is_pattern};
 
 /// The place of a table's files.
@@ -17,6 +18,8 @@ pub struct Layout {
     format: FileFormat,
     /// Columns in the names of folders, outermost first.
     partition_columns: Vec<String>,
+    /// The log that tells the files instead.
+    delta: Option<DeltaTable>,
 }
 
 /// A folder `name=value`.
@@ -34,7 +37,27 @@ impl Layout {
             None => location.path().clone(),
         };
         let is_folder = pattern.is_some() || location.is_folder();
-        Self { prefix, is_folder, pattern, format, partition_columns: partition_columns.to_vec() }
+        Self {
+            prefix,
+            is_folder,
+            pattern,
+            format,
+            partition_columns: partition_columns.to_vec(),
+            delta: None,
+        }
+    }
+
+    /// Files that the log of a Delta table tells.
+    pub fn of_delta(location: &Location, table: DeltaTable) -> Self {
+        let prefix = location.path().clone();
+        let (is_folder, pattern, partition_columns) = (true, None, Vec::new());
+        let format = FileFormat::Delta;
+        Self { prefix, is_folder, pattern, format, partition_columns, delta: Some(table) }
+    }
+
+    /// The Delta table whose log tells the files.
+    pub fn delta(&self) -> Option<&DeltaTable> {
+        self.delta.as_ref()
     }
 
     /// The path of the location in its store.
@@ -109,7 +132,7 @@ impl Layout {
 
     fn is_of_format(&self, name: &str) -> bool {
         match self.format {
-            FileFormat::Parquet => name.ends_with(".parquet"),
+            FileFormat::Parquet | FileFormat::Delta => name.ends_with(".parquet"),
             // Compressed files end with another extension; which compression is an option of the table.
             FileFormat::Csv => name.contains(".csv"),
             FileFormat::NdJson => {

@@ -8,26 +8,49 @@ use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use datafusion::error::DataFusionError;
 use datafusion::execution::cache::TableScopedPath;
 use datafusion::execution::cache::cache_manager::{CachedFileMetadata, SchemaFingerprint};
 use futures::{StreamExt, TryStreamExt, stream};
 use nyala_sql::error::Result;
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{Error, ObjectMeta, ObjectStore, ObjectStoreExt};
 
+use super::delta::{DeletedRows, DeltaFile};
 use super::layout::{Folder, Layout};
 use super::partitions::value_of;
 use crate::scan::file_reads::FileReads;
 
-/// A data file and the folders that it lies in.
-pub type Found = (ObjectMeta, Vec<Folder>);
+/// A data file.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub meta: ObjectMeta,
+    /// The folders that it lies in; of a Delta table the values of its partition columns.
+    pub folders: Vec<Folder>,
+    /// Rows that are not read.
+    pub deleted: Option<DeletedRows>,
+}
+
+impl From<&DeltaFile> for Found {
+    fn from(file: &DeltaFile) -> Self {
+        Self { meta: file.meta.clone(), folders: file.values.clone(), deleted: file.deleted.clone() }
+    }
+}
 
 /// The data files of a layout, by their paths.
 pub async fn list(store: &dyn ObjectStore, layout: &Layout) -> Result<Vec<Found>> {
     if !layout.is_folder() {
-        let file = store.head(layout.prefix()).await.map_err(DataFusionError::from)?;
-        return Ok(vec![(file, Vec::new())]);
+        let file = match store.head(layout.prefix()).await {
+            // The answer to another request has words, which tell a missing bucket from a missing file.
+            Err(Error::NotFound { .. }) => {
+                store.get_range(layout.prefix(), 0..1).await.map_err(DataFusionError::from)?;
+                store.head(layout.prefix()).await
+            }
+            answer => answer,
+        };
+        let file = file.map_err(DataFusionError::from)?;
+        return Ok(vec![Found { meta: file, folders: Vec::new(), deleted: None }]);
     }
     let mut files = Vec::new();
     // Folders that are still to be listed, and how many parts of the pattern lead to them.
@@ -44,22 +67,26 @@ pub async fn list(store: &dyn ObjectStore, layout: &Layout) -> Result<Vec<Found>
         let leads_on = |folder: &Path| layout.leads_to(folder, depth);
         open.extend(listed.common_prefixes.into_iter().filter(leads_on).map(|folder| (folder, depth + 1)));
     }
-    files.sort_by(|(one, _), (other, _)| one.location.cmp(&other.location));
+    files.sort_by(|one, other| one.meta.location.cmp(&other.meta.location));
     Ok(files)
 }
 
 fn of_table(file: ObjectMeta, layout: &Layout) -> Option<Found> {
     let folders = if file.size > 0 { layout.folders(&file.location) } else { None };
-    folders.map(|folders| (file, folders))
+    folders.map(|folders| Found { meta: file, folders, deleted: None })
 }
 
 /// Files to be scanned, without statistics.
 pub fn partitioned(files: Vec<Found>, partitions: &[FieldRef]) -> Result<Vec<PartitionedFile>> {
-    let file = |(file, folders): Found| {
+    let file = |Found { meta, folders, deleted }: Found| {
         let values = folders.iter().zip(partitions);
         let values = values.map(|((column, text), field)| value_of(column, text, field.data_type()));
         let values = values.collect::<Result<Vec<_>>>()?;
-        Ok(PartitionedFile::new_from_meta(file).with_partition_values(values))
+        let file = PartitionedFile::new_from_meta(meta).with_partition_values(values);
+        Ok(match deleted {
+            Some(deleted) => file.with_extension(deleted.selection()),
+            None => file,
+        })
     };
     files.into_iter().map(file).collect()
 }
@@ -107,6 +134,10 @@ impl FileStatistics<'_> {
 
 /// Adds statistics of the file's columns, and of its partition columns: a folder that stands for NULL has no bounds.
 pub fn with_statistics(file: PartitionedFile, statistics: Arc<Statistics>) -> PartitionedFile {
+    let statistics = match file.extension::<ParquetRowSelection>() {
+        Some(rows) => Arc::new(of_rows(rows, &statistics)),
+        None => statistics,
+    };
     let values = file.partition_values.clone();
     let mut file = file.with_statistics(statistics);
     if values.iter().all(|value| !value.is_null()) {
@@ -126,4 +157,11 @@ pub fn with_statistics(file: PartitionedFile, statistics: Arc<Statistics>) -> Pa
         file.statistics = Some(Arc::new(known));
     }
     file
+}
+
+/// What statistics of a file say of some of its rows.
+fn of_rows(rows: &ParquetRowSelection, file: &Statistics) -> Statistics {
+    let mut statistics = file.clone().to_inexact();
+    statistics.num_rows = Precision::Exact(rows.selection().row_count());
+    statistics
 }

@@ -13,6 +13,7 @@ use object_store::ObjectStore;
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
+use super::delta::DeltaLogs;
 use super::layout::Layout;
 use super::listing::{Found, list};
 
@@ -29,6 +30,7 @@ type Place = (String, Layout);
 /// Lists by their location.
 pub struct FileLists {
     lists: Mutex<HashMap<Place, Known>>,
+    logs: DeltaLogs,
     valid_for: Duration,
 }
 
@@ -50,9 +52,13 @@ impl Listed {
         Arc::new(Self { began: Instant::now(), files: OnceCell::new() })
     }
 
-    async fn get(&self, store: &dyn ObjectStore, layout: &Layout) -> Result<Arc<Vec<Found>>> {
-        let ask = || async { Ok(Arc::new(list(store, layout).await?)) };
-        self.files.get_or_try_init(ask).await.cloned()
+    async fn get(
+        &self,
+        lists: &FileLists,
+        store: (&str, &Arc<dyn ObjectStore>),
+        layout: &Layout,
+    ) -> Result<Arc<Vec<Found>>> {
+        self.files.get_or_try_init(|| lists.ask_store(store, layout)).await.cloned()
     }
 }
 
@@ -65,7 +71,7 @@ impl fmt::Debug for FileLists {
 impl FileLists {
     /// Lists are used for so long after they were asked for. On a runtime, those in use are asked for again in time.
     pub fn new(valid_for: Duration) -> Arc<Self> {
-        let lists = Arc::new(Self { lists: Mutex::default(), valid_for });
+        let lists = Arc::new(Self { lists: Mutex::default(), logs: DeltaLogs::default(), valid_for });
         if let (Ok(runtime), false) = (Handle::try_current(), valid_for.is_zero()) {
             runtime.spawn(ask_again(Arc::downgrade(&lists), valid_for / 2));
         }
@@ -85,7 +91,27 @@ impl FileLists {
     ) -> Result<Arc<Vec<Found>>> {
         let place = (url.to_owned(), layout.clone());
         let listed = self.find(place, store, anew);
-        listed.get(store.as_ref(), layout).await
+        listed.get(self, (url, store), layout).await
+    }
+
+    /// The data files of a layout, as they are now.
+    pub async fn ask_store(
+        &self,
+        (url, store): (&str, &Arc<dyn ObjectStore>),
+        layout: &Layout,
+    ) -> Result<Arc<Vec<Found>>> {
+        match layout.delta() {
+            Some(table) => {
+                let version = self.logs.read((url, store), table).await?;
+                Ok(Arc::new(version.files.iter().map(Found::from).collect()))
+            }
+            None => Ok(Arc::new(list(store.as_ref(), layout).await?)),
+        }
+    }
+
+    /// The log of Delta tables.
+    pub fn logs(&self) -> &DeltaLogs {
+        &self.logs
     }
 
     fn find(&self, place: Place, store: &Arc<dyn ObjectStore>, anew: bool) -> Arc<Listed> {
@@ -126,7 +152,7 @@ impl FileLists {
     async fn ask_for(&self, place: Place, store: Arc<dyn ObjectStore>) {
         let listed = Listed::begin();
         // After a failure the statement that wants the list asks, and gets the error.
-        if listed.get(store.as_ref(), &place.1).await.is_ok()
+        if listed.get(self, (&place.0, &store), &place.1).await.is_ok()
             && let Some(known) = self.lock().get_mut(&place)
             && known.listed.began < listed.began
         {

@@ -1,5 +1,6 @@
 //! External tables: the files below a location as one table.
 
+mod delta;
 mod describe;
 mod infer;
 mod layout;
@@ -10,8 +11,9 @@ mod pattern;
 mod prune;
 mod table;
 
+pub use delta::{DeltaColumns, DeltaTable};
 pub use describe::{TableRequest, describe_table, encode_schema};
 pub use layout::Layout;
-pub use listing::{Found, list};
+pub use listing::Found;
 pub use lists::FileLists;
 pub use table::{ExternalTable, decode_schema};

@@ -24,7 +24,7 @@ pub fn value_of(column: &str, text: &str, data_type: &DataType) -> Result<Scalar
     if let Some(value) = time_of(text, data_type) {
         return Ok(value);
     }
-    let trimmed = if data_type.is_string() { text } else { text.trim() };
+    let trimmed = if data_type.is_string() || data_type.is_binary() { text } else { text.trim() };
     let options = CastOptions { safe: false, ..CastOptions::default() };
     ScalarValue::Utf8(Some(trimmed.to_owned())).cast_to_with_options(data_type, &options).map_err(|_| {
         let message = format!("folder `{column}={text}`: `{text}` is no {}", type_words(data_type));

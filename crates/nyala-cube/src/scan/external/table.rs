@@ -27,6 +27,7 @@ use nyala_model::{ExternalSource, FileFormat, QualifiedName, TableEntry};
 use nyala_sql::error::{QueryError, Result};
 use nyala_storage::object::AllowedLocation;
 
+use super::delta::{DeltaTable, check_columns};
 use super::layout::Layout;
 use super::listing::{FileStatistics, partitioned, with_statistics};
 use super::prune::{is_about, pruned};
@@ -57,11 +58,22 @@ impl ExternalTable {
         stores: &Stores,
     ) -> Result<Self> {
         let location = stores.check(&source.location)?;
-        let reads = stores.reads(&location, &entry.name)?;
+        let mut reads = stores.reads(&location, &entry.name)?;
+        let layout = match source.format {
+            FileFormat::Delta => {
+                // A file that a log tells never changes.
+                reads = reads.of_constant_files();
+                Layout::of_delta(&location, DeltaTable::new(&location, &source.options)?)
+            }
+            format => Layout::new(&location, format, &source.partition_columns),
+        };
         let columns = table_schema(&decode_schema(&entry)?, &source.partition_columns);
-        let options: HashMap<String, String> = source.options.clone().into_iter().collect();
-        let reader = FileReader::new(source.format, options, state, reads)?;
-        let layout = Layout::new(&location, source.format, &source.partition_columns);
+        let options = match source.format {
+            // They choose a version of the table.
+            FileFormat::Delta => HashMap::new(),
+            _ => source.options.clone().into_iter().collect(),
+        };
+        let reader = FileReader::new(source.format.of_files(), options, state, reads)?;
         let fingerprint = Arc::new(SchemaFingerprint::from_schema(columns.file_schema()));
         Ok(Self { entry, reader, layout, store: store_url(&location)?, columns, fingerprint, through: None })
     }
@@ -82,7 +94,7 @@ impl ExternalTable {
             return Ok(Vec::new());
         }
         let files = reads.list(&self.layout, true).await?;
-        Ok(files.iter().map(|(file, _)| CachedFile::of_table(reads.opened(), file.clone())).collect())
+        Ok(files.iter().map(|file| reads.cached(&file.meta)).collect())
     }
 
     /// The files for which conditions on their folders hold.
@@ -94,7 +106,9 @@ impl ExternalTable {
         anew: bool,
     ) -> datafusion::error::Result<Vec<PartitionedFile>> {
         let partitions = self.columns.table_partition_cols();
-        let files = partitioned(self.reader.reads().list(&self.layout, anew).await?.to_vec(), partitions)?;
+        let found = self.reader.reads().list(&self.layout, anew).await?;
+        self.check_log().await?;
+        let files = partitioned(found.to_vec(), partitions)?;
         let files = pruned(files, conditions, partitions)?;
         if !statistics || self.reader.format() != FileFormat::Parquet {
             let unknown = Arc::new(Statistics::new_unknown(self.columns.file_schema()));
@@ -120,6 +134,13 @@ impl ExternalTable {
     /// The catalog's entry.
     pub fn entry(&self) -> &Arc<TableEntry> {
         &self.entry
+    }
+
+    /// Fails if the log of a Delta table tells other columns than when the table was created.
+    async fn check_log(&self) -> Result<()> {
+        let Some(table) = self.layout.delta() else { return Ok(()) };
+        let columns = self.reader.reads().delta_columns(table).await?;
+        check_columns(self.columns.table_schema().fields(), &columns.all)
     }
 
     /// Format of its files.

@@ -9,5 +9,5 @@ mod statistics;
 pub use adapter::FileColumns;
 pub use format::SoundParquet;
 pub use intervals::with_months;
-pub use schema::columns_of;
+pub use schema::{by_values, columns_of};
 pub use statistics::trusted;

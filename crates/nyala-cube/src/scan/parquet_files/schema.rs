@@ -54,7 +54,7 @@ fn holds_interval(item: &Field) -> bool {
 
 /// A type by its values. A dictionary is how the program that wrote a file kept them in memory, which Parquet files tell; another
 /// file of the same table may have none.
-fn by_values(data_type: &DataType) -> DataType {
+pub fn by_values(data_type: &DataType) -> DataType {
     let item = |field: &FieldRef| -> FieldRef {
         Arc::new(field.as_ref().clone().with_data_type(by_values(field.data_type())))
     };

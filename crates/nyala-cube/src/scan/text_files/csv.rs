@@ -156,8 +156,7 @@ impl FileOpener for Opener {
 impl Opener {
     /// Reads the first line, and gives the bytes of the part.
     async fn begin(&self, file: &PartitionedFile) -> Result<(Places, ByteStream, Option<ReadMetrics>)> {
-        let (store, reads) =
-            self.reads.measured(&file.object_meta, Version::AsListed, &self.metrics, self.partition);
+        let (store, reads) = self.reads.measured(&file.object_meta, &self.metrics, self.partition);
         let path = &file.object_meta.location;
         let all = whole(&store, path, self.compression).await?;
         let (head, all) = HeadOfCsv::read(all, &self.options, 0).await?;

@@ -113,12 +113,7 @@ impl FileOpener for Opener {
         let opener = self.clone();
         Ok(async move {
             let path = file.object_meta.location.clone();
-            let (store, reads) = opener.reads.measured(
-                &file.object_meta,
-                Version::AsListed,
-                &opener.metrics,
-                opener.partition,
-            );
+            let (store, reads) = opener.reads.measured(&file.object_meta, &opener.metrics, opener.partition);
             let bytes = part(&store, &file, opener.compression).await?;
             // Arrow cuts the fraction of a number in a column of integers, so these are read as texts.
             let fields = opener.wanted.fields().iter().map(as_texts).collect::<Vec<_>>();
