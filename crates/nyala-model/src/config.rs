@@ -6,7 +6,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config_values::{listen, size};
+mod storage;
+mod values;
+
+pub use storage::{AzureConfig, BlockCacheConfig, GcsConfig, S3Config, StorageConfig};
+
+use values::{listen, size};
 
 /// The effective configuration of one node. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,7 +35,7 @@ pub struct Config {
     pub cache: CacheConfig,
     /// Live tables.
     pub live: LiveConfig,
-    /// Which locations tables may name, and how S3 is reached.
+    /// Which locations tables may name, and how remote stores are reached.
     pub storage: StorageConfig,
     /// Files of the server that no table may read, besides those named by keys: this file, logs. No key.
     #[serde(skip)]
@@ -248,119 +253,6 @@ pub struct CacheConfig {
     pub results_bytes: usize,
 }
 
-/// Which locations tables may name, and how S3 is reached.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct StorageConfig {
-    /// URL prefixes of allowed locations, such as `file:///data/` or `s3://bucket/`. Empty allows
-    /// all. No prefix allows the server's own files. Default empty.
-    pub allowed_locations: Vec<String>,
-    /// Where cuboids are kept: `s3://bucket/prefix/`, or empty for the data folder. Cuboids that exist are moved
-    /// by `nyala storage move`. Default empty.
-    pub data: String,
-    /// Access to `s3://` locations.
-    pub s3: S3Config,
-    /// Blocks of remote files on local disk.
-    pub cache: BlockCacheConfig,
-}
-
-/// Cache of remote files, in blocks. It is of this server alone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct BlockCacheConfig {
-    /// Whether remote files are cached. Off, every read goes to the store. Default true.
-    pub enabled: bool,
-    /// Folder of the blocks on disk, for this server alone; local flash pays most. Empty means
-    /// `block-cache` in the data folder. Default empty.
-    pub folder: String,
-    /// Blocks on disk, in bytes; a larger cache reads less from the store. 0 keeps none. Default 10 GiB.
-    #[serde(deserialize_with = "size")]
-    pub disk_bytes: usize,
-    /// Blocks in memory, in bytes, on top of the memory limit. The operating system keeps blocks on
-    /// disk in memory, too, as far as there is room. 0 keeps none. Default 0.
-    #[serde(deserialize_with = "size")]
-    pub memory_bytes: usize,
-    /// Size of a block, in bytes: a power of two. Small blocks read less that no query asked for, large
-    /// ones take less memory: some 150 bytes each. Default 256 KiB.
-    #[serde(deserialize_with = "size")]
-    pub block_bytes: usize,
-    /// URL prefixes of files that are never cached, such as `s3://bucket/archive/`. Default empty.
-    pub exclude: Vec<String>,
-}
-
-impl Default for BlockCacheConfig {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            folder: String::new(),
-            disk_bytes: 10 << 30,
-            memory_bytes: 0,
-            block_bytes: 256 << 10,
-            exclude: Vec::new(),
-        }
-    }
-}
-
-impl BlockCacheConfig {
-    fn validate(&self) -> Result<(), InvalidConfig> {
-        let block = self.block_bytes;
-        check(
-            block.is_power_of_two() && (64 << 10..=64 << 20).contains(&block),
-            "storage.cache.block_bytes",
-            "a power of two between 65536 and 67108864",
-            &block,
-        )
-    }
-}
-
-/// Access to `s3://` locations. Empty values are taken from the `AWS_…` environment variables.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct S3Config {
-    /// Endpoint of an S3-compatible server; empty means AWS.
-    pub endpoint: String,
-    /// Region; empty means the environment's, or `us-east-1`.
-    pub region: String,
-    /// Access key id.
-    pub access_key_id: String,
-    /// Secret access key; never printed.
-    pub secret_access_key: String,
-    /// Whether plain HTTP endpoints are accepted. Default false.
-    pub allow_http: bool,
-    /// Longest time of one request, in milliseconds, its body included. Default 30000.
-    pub timeout_ms: u64,
-    /// How long failed requests are repeated, in milliseconds; waits between them grow from 0.1 to 15
-    /// seconds. 0 never repeats one. Default 60000.
-    pub retry_for_ms: u64,
-}
-
-impl Default for S3Config {
-    fn default() -> Self {
-        Self {
-            endpoint: String::new(),
-            region: String::new(),
-            access_key_id: String::new(),
-            secret_access_key: String::new(),
-            allow_http: false,
-            timeout_ms: 30_000,
-            retry_for_ms: 60_000,
-        }
-    }
-}
-
-impl std::fmt::Debug for S3Config {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("S3Config")
-            .field("endpoint", &self.endpoint)
-            .field("region", &self.region)
-            .field("access_key_id", &self.access_key_id)
-            .field("allow_http", &self.allow_http)
-            .field("timeout_ms", &self.timeout_ms)
-            .field("retry_for_ms", &self.retry_for_ms)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -576,9 +468,7 @@ impl Config {
         )?;
         check(build.retries <= 20, "build.retries", "at most 20", &build.retries)?;
         check(build.keep_jobs >= 1, "build.keep_jobs", "at least 1", &build.keep_jobs)?;
-        self.storage.cache.validate()?;
-        let timeout = self.storage.s3.timeout_ms;
-        check(timeout >= 100, "storage.s3.timeout_ms", "at least 100", &timeout)?;
+        self.storage.validate()?;
         let check_files = self.cubes.check_files_ms;
         check(check_files >= 100, "cubes.check_files_ms", "at least 100", &check_files)?;
         check(

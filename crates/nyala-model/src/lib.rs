@@ -9,7 +9,6 @@ pub mod array_text;
 pub mod catalog;
 pub mod cell_key;
 pub mod config;
-mod config_values;
 pub mod coverage;
 pub mod cube;
 pub mod float_text;

@@ -196,6 +196,7 @@ impl From<&StorageError> for QueryError {
             | StorageError::Refused { .. }
             | StorageError::Unavailable { .. }
             | StorageError::Unreachable { .. }
+            | StorageError::PlaceNotReached { .. }
             | StorageError::CacheFolder { .. }
             | StorageError::DataDir { .. } => ErrorKind::Unreadable,
             StorageError::CatalogLost { .. } => ErrorKind::Corrupt,

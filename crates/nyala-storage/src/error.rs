@@ -2,11 +2,15 @@
 
 use std::path::PathBuf;
 
+use crate::object::StoreKind;
+
 /// A location or folder that cannot be used; the message names it and the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
     /// The text is neither a path nor a URL of a supported kind.
-    #[error("`{location}` is not a location: {reason}; use a path, `file:///…` or `s3://bucket/…`")]
+    #[error(
+        "`{location}` is not a location: {reason}; use a path, `file:///…`, `s3://bucket/…`, `gs://bucket/…` or `az://container/…`"
+    )]
     InvalidLocation {
         /// The text.
         location: String,
@@ -29,30 +33,34 @@ pub enum StorageError {
         path: PathBuf,
     },
     /// The object store could not be set up.
-    #[error("cannot open `{location}`: {source}; check `storage.s3` and the `AWS_…` environment")]
+    #[error("cannot open `{location}`: {source}; check {store}")]
     Open {
+        /// The kind of the store.
+        store: StoreKind,
         /// The location's URL.
         location: String,
         /// The error of the object store.
         source: object_store::Error,
     },
-    /// The S3 server has no such bucket.
-    #[error("bucket `{bucket}` does not exist; check the location and `storage.s3.endpoint`")]
+    /// The store has no such bucket.
+    #[error("bucket `{bucket}` does not exist; check the location and `{}.endpoint`", store.section())]
     NoBucket {
+        /// The kind of the store.
+        store: StoreKind,
         /// Its name.
         bucket: String,
     },
-    /// The S3 server refuses the credentials, or they lack the permission.
-    #[error(
-        "access to bucket `{bucket}` was refused: {reason}; check `storage.s3` and the `AWS_…` environment"
-    )]
+    /// The store refuses the credentials, or they lack the permission.
+    #[error("access to bucket `{bucket}` was refused: {reason}; check {store}")]
     Refused {
+        /// The kind of the store.
+        store: StoreKind,
         /// The bucket's name.
         bucket: String,
         /// The answer of the server.
         reason: String,
     },
-    /// The S3 server is unavailable, also after retries.
+    /// The store is unavailable, also after retries.
     #[error("bucket `{bucket}` cannot be read for the moment: {reason}; try again later")]
     Unavailable {
         /// The bucket's name.
@@ -60,11 +68,11 @@ pub enum StorageError {
         /// The answer of the server.
         reason: String,
     },
-    /// The S3 server, or the service that issues its credentials, does not answer.
-    #[error(
-        "no answer from `{address}`: {reason}; check `storage.s3` and the `AWS_…` environment, or try again later"
-    )]
+    /// The store, or the service that issues its credentials, does not answer.
+    #[error("no answer from `{address}`: {reason}; check {store}, or try again later")]
     Unreachable {
+        /// The kind of the store.
+        store: StoreKind,
         /// The server's URL, with the bucket.
         address: String,
         /// The network error.
@@ -115,6 +123,16 @@ pub enum StorageError {
     PlaceTaken {
         /// The location's URL.
         location: String,
+    },
+    /// The place of cuboids has not answered since the server started.
+    #[error(
+        "`{location}`, the place of cuboids, has not been reached since the server started: {reason}; cubes are built once it answers"
+    )]
+    PlaceNotReached {
+        /// The location's URL.
+        location: String,
+        /// The last error.
+        reason: String,
     },
     /// The configuration says that cuboids are elsewhere.
     #[error(

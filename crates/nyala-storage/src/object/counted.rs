@@ -1,17 +1,19 @@
-//! Counts what a store is asked for.
+//! Counts what a store is asked for, and tells its kind with its errors.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use futures::StreamExt;
 use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt, TryFutureExt};
 use object_store::path::Path;
 use object_store::{
     CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
+
+use super::StoreKind;
 
 /// Requests to one store since the start of the process.
 #[derive(Debug, Default)]
@@ -38,12 +40,22 @@ fn add(counter: &AtomicU64, count: u64) {
 #[derive(Debug)]
 pub struct CountedStore {
     store: Arc<dyn ObjectStore>,
+    kind: StoreKind,
     counts: Arc<StoreCounts>,
 }
 
 impl CountedStore {
-    pub fn new(store: Arc<dyn ObjectStore>, counts: Arc<StoreCounts>) -> Self {
-        Self { store, counts }
+    pub fn new(store: Arc<dyn ObjectStore>, kind: StoreKind, counts: Arc<StoreCounts>) -> Self {
+        Self { store, kind, counts }
+    }
+
+    /// A stream whose errors tell the kind of the store.
+    fn listed<T: Send + 'static>(
+        &self,
+        list: BoxStream<'static, Result<T>>,
+    ) -> BoxStream<'static, Result<T>> {
+        let kind = self.kind;
+        list.map(move |found| found.map_err(|error| kind.told(error))).boxed()
     }
 }
 
@@ -58,7 +70,7 @@ impl ObjectStore for CountedStore {
     async fn put_opts(&self, path: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
         add(&self.counts.puts, 1);
         add(&self.counts.put_bytes, payload.content_length() as u64);
-        self.store.put_opts(path, payload, options).await
+        self.store.put_opts(path, payload, options).await.map_err(|error| self.kind.told(error))
     }
 
     async fn put_multipart_opts(
@@ -67,23 +79,30 @@ impl ObjectStore for CountedStore {
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
         add(&self.counts.puts, 1);
-        self.store.put_multipart_opts(path, options).await
+        let upload = self.store.put_multipart_opts(path, options).await;
+        let upload = upload.map_err(|error| self.kind.told(error))?;
+        Ok(Box::new(Upload { upload, kind: self.kind }))
     }
 
-    async fn get_opts(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
+    async fn get_opts(&self, path: &Path, mut options: GetOptions) -> Result<GetResult> {
+        // Lists of Azure leave out the quotes that its header is to have.
+        if self.kind == StoreKind::Azure {
+            options.if_match = options.if_match.map(|tag| format!("\"{}\"", tag.trim_matches('"')));
+        }
         if options.head {
             add(&self.counts.heads, 1);
-            return self.store.get_opts(path, options).await;
+            return self.store.get_opts(path, options).await.map_err(|error| self.kind.told(error));
         }
         add(&self.counts.gets, 1);
-        let GetResult { payload, meta, range, attributes } = self.store.get_opts(path, options).await?;
+        let answer = self.store.get_opts(path, options).await.map_err(|error| self.kind.told(error))?;
+        let GetResult { payload, meta, range, attributes } = answer;
         let payload = match payload {
             GetResultPayload::Stream(body) => {
                 let counts = Arc::clone(&self.counts);
                 let counted = body.inspect(move |part| {
                     add(&counts.got_bytes, part.as_ref().map_or(0, |part| part.len() as u64));
                 });
-                GetResultPayload::Stream(counted.boxed())
+                GetResultPayload::Stream(self.listed(counted.boxed()))
             }
             file @ GetResultPayload::File(..) => file,
         };
@@ -91,20 +110,52 @@ impl ObjectStore for CountedStore {
     }
 
     fn delete_stream(&self, paths: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.store.delete_stream(paths)
+        self.listed(self.store.delete_stream(paths))
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         add(&self.counts.lists, 1);
-        self.store.list(prefix)
+        self.listed(self.store.list(prefix))
+    }
+
+    fn list_with_offset(
+        &self,
+        prefix: Option<&Path>,
+        offset: &Path,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        add(&self.counts.lists, 1);
+        self.listed(self.store.list_with_offset(prefix, offset))
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
         add(&self.counts.lists, 1);
-        self.store.list_with_delimiter(prefix).await
+        self.store.list_with_delimiter(prefix).await.map_err(|error| self.kind.told(error))
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.store.copy_opts(from, to, options).await
+        self.store.copy_opts(from, to, options).await.map_err(|error| self.kind.told(error))
+    }
+}
+
+/// An upload whose errors tell the kind of its store.
+#[derive(Debug)]
+struct Upload {
+    upload: Box<dyn MultipartUpload>,
+    kind: StoreKind,
+}
+
+#[async_trait]
+impl MultipartUpload for Upload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        let (part, kind) = (self.upload.put_part(data), self.kind);
+        part.map_err(move |error| kind.told(error)).boxed()
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        self.upload.complete().await.map_err(|error| self.kind.told(error))
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.upload.abort().await.map_err(|error| self.kind.told(error))
     }
 }

@@ -9,9 +9,10 @@ use object_store::path::Path;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+use super::StoreKind;
 use crate::StorageError;
 
-/// A file or folder, as an absolute `file://` or `s3://` URL. Folders end with a slash.
+/// A file or folder, as an absolute `file://` URL or one of a remote store. Folders end with a slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     url: Url,
@@ -19,7 +20,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// Accepts `s3://bucket/prefix`, `file:///path` and plain paths (relative ones from the working folder).
+    /// Accepts `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`, `file:///path` and plain paths (relative ones from the working folder).
     /// `%` begins an encoded byte in URLs only. The path of an existing folder gets its trailing slash.
     pub fn parse(text: &str) -> Result<Self, StorageError> {
         let invalid =
@@ -34,8 +35,10 @@ impl Location {
                 Self::from_file(FsPath::new(&decoded)).map_err(invalid)
             }
             Some(("file", _)) => Err(invalid("a `file` URL needs an absolute path".into())),
-            Some(("s3", _)) => Self::from_s3(text).map_err(invalid),
-            Some((scheme, _)) => Err(invalid(format!("scheme `{scheme}` is not supported"))),
+            Some((scheme, _)) => match StoreKind::of_scheme(scheme) {
+                Some(store) => Self::from_bucket(store, text).map_err(invalid),
+                None => Err(invalid(format!("scheme `{scheme}` is not supported"))),
+            },
         }
     }
 
@@ -49,16 +52,24 @@ impl Location {
         Ok(Self { url, path })
     }
 
-    fn from_s3(text: &str) -> Result<Self, String> {
+    fn from_bucket(store: StoreKind, text: &str) -> Result<Self, String> {
         let url = Url::parse(text).map_err(|error| error.to_string())?;
         if url.host_str().is_none_or(str::is_empty) {
-            return Err("an `s3` URL needs a bucket".into());
+            return Err(format!("a URL with `{}` needs a bucket", url.scheme()));
         }
         if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
-            return Err("credentials are configured in `storage.s3`, and stand in no location".into());
+            return Err(format!(
+                "credentials are configured in `{}`, and stand in no location",
+                store.section()
+            ));
         }
         let path = Path::from_url_path(url.path()).map_err(|error| error.to_string())?;
         Ok(Self { url, path })
+    }
+
+    /// The kind of its store; none for the local file system.
+    pub fn store(&self) -> Option<StoreKind> {
+        StoreKind::of_scheme(self.url.scheme())
     }
 
     /// The absolute URL; a folder's ends with a slash.
@@ -139,6 +150,8 @@ mod tests {
         check("file:///a%2520b", "file:///a%2520b");
         check("s3://bucket/a/b/", "s3://bucket/a/b/");
         check("s3://bucket/a/%2e%2E/b/", "s3://bucket/b/");
+        check("gs://bucket_1/a/b.parquet", "gs://bucket_1/a/b.parquet");
+        check("az://container/a/", "az://container/a/");
         assert!(Location::parse("relative").unwrap().url().path().ends_with("/relative"));
     }
 
@@ -153,6 +166,7 @@ mod tests {
         check("s3:///key", "bucket");
         check("file://host/x", "absolute path");
         check("s3://key:secret@bucket/x", "`s3://…@bucket/x` is not a location");
+        check("az://c/x?sig=secret", "credentials are configured in `storage.azure`");
         check("s3://bucket/x?X-Amz-Signature=secret", "`s3://bucket/x?…` is not a location");
     }
 }

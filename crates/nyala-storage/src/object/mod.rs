@@ -3,6 +3,7 @@
 pub mod cache;
 mod counted;
 mod files;
+mod kind;
 mod location;
 mod open;
 mod opened;
@@ -13,6 +14,7 @@ mod version;
 mod versioned_file;
 
 pub use counted::StoreCounts;
+pub use kind::StoreKind;
 pub use location::Location;
 pub use open::open_data;
 pub use opened::{OpenedStore, Reader, store_url, url_of};

@@ -8,7 +8,7 @@ use object_store::{ObjectMeta, ObjectStore};
 use super::cache::{BlockCache, FileId, Fill, RemoteFile, Tally};
 use super::counted::{CountedStore, StoreCounts};
 use super::versioned_file::{Reads, VersionedFile};
-use super::{Location, Version};
+use super::{Location, StoreKind, Version};
 
 /// A local or remote store. Clones are the same store.
 #[derive(Debug, Clone)]
@@ -45,12 +45,12 @@ impl OpenedStore {
     /// A store elsewhere. Under `excluded` URLs, nothing is cached.
     pub fn remote(
         url: String,
-        store: Arc<dyn ObjectStore>,
+        (kind, store): (StoreKind, Arc<dyn ObjectStore>),
         cache: Option<Arc<BlockCache>>,
         excluded: Vec<String>,
     ) -> Self {
         let counts = Arc::<StoreCounts>::default();
-        let store = Arc::new(CountedStore::new(store, Arc::clone(&counts)));
+        let store = Arc::new(CountedStore::new(store, kind, Arc::clone(&counts)));
         Self { store, remote: Some(Arc::new(Remote { url, cache, excluded, counts })) }
     }
 
@@ -79,22 +79,37 @@ impl OpenedStore {
         Some(RemoteFile::id_of(self.url()?, meta, version, block_bytes))
     }
 
+    /// Bytes of a version of a file that the cache has.
+    pub fn cached_bytes(&self, meta: &ObjectMeta, version: Version) -> u64 {
+        let Some(remote) = &self.remote else { return 0 };
+        remote.cached(meta, version, &self.store).map_or(0, |(cache, file)| cache.kept_bytes(&file))
+    }
+
     /// A store that reads one file, in one version.
     pub fn file(&self, meta: &ObjectMeta, version: Version, reader: &Reader) -> Arc<dyn ObjectStore> {
         let Some(remote) = &self.remote else { return Arc::clone(&self.store) };
-        let reads = match &remote.cache {
-            Some(cache) if !remote.excludes(meta) => {
-                let store = (remote.url.as_str(), Arc::clone(&self.store));
-                let file = RemoteFile::new(store, meta.clone(), version, cache.block_bytes());
-                Reads::Cached(Arc::clone(cache), Arc::new(file))
-            }
-            _ => Reads::Direct(Arc::clone(&self.store)),
+        let reads = match remote.cached(meta, version, &self.store) {
+            Some((cache, file)) => Reads::Cached(cache, Arc::new(file)),
+            None => Reads::Direct(Arc::clone(&self.store)),
         };
         Arc::new(VersionedFile::new(meta.clone(), version, reads, reader.clone()))
     }
 }
 
 impl Remote {
+    /// The cache and a file that is read through it.
+    fn cached(
+        &self,
+        meta: &ObjectMeta,
+        version: Version,
+        store: &Arc<dyn ObjectStore>,
+    ) -> Option<(Arc<BlockCache>, RemoteFile)> {
+        let cache = self.cache.as_ref().filter(|_| !self.excludes(meta))?;
+        let store = (self.url.as_str(), Arc::clone(store));
+        let file = RemoteFile::new(store, meta.clone(), version, cache.block_bytes());
+        Some((Arc::clone(cache), file))
+    }
+
     fn excludes(&self, meta: &ObjectMeta) -> bool {
         let url = format!("{}/{}", self.url, meta.location);
         self.excluded.iter().any(|prefix| url.starts_with(prefix))

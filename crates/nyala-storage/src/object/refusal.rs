@@ -1,46 +1,58 @@
-//! Readable errors from the XML answers of S3 servers.
+//! Readable errors from the XML answers of remote stores.
 
 use object_store::Error;
 use object_store::client::HttpError;
 
+use super::StoreKind;
 use crate::StorageError;
 
-/// The readable form of an error that an S3 server answered, or of a missing answer: a missing bucket, wrong
+/// The readable form of an error that a remote store answered, or of a missing answer: a missing bucket, wrong
 /// credentials, an unreachable address. None for every other error, a missing file included.
 pub fn refusal(error: &Error) -> Option<StorageError> {
     // The library keeps status and body in a private type, so only the text can be read.
     let text = error.to_string();
-    let bucket = bucket(&text).unwrap_or_default().to_owned();
+    let store = StoreKind::of_error(error);
+    let bucket = bucket(store, &text).unwrap_or_default().to_owned();
     match element(&text, "Code") {
-        Some("NoSuchKey") => None,
-        Some("NoSuchBucket") => Some(StorageError::NoBucket { bucket }),
+        Some("NoSuchKey" | "BlobNotFound") => None,
+        Some("NoSuchBucket" | "ContainerNotFound") => Some(StorageError::NoBucket { store, bucket }),
         Some(code) => {
-            let message = element(&text, "Message").unwrap_or_default().trim().trim_end_matches('.');
+            let message = element(&text, "Message").unwrap_or_default().trim();
+            // Azure's next lines are the number and the time of the request.
+            let message = message.lines().next().unwrap_or_default().trim_end_matches('.');
             let reason = if message.is_empty() { code.to_owned() } else { format!("{code}, {message}") };
             match code {
-                "InternalError" | "OperationAborted" | "RequestTimeout" | "ServiceUnavailable"
-                | "SlowDown" => Some(StorageError::Unavailable { bucket, reason }),
-                _ => Some(StorageError::Refused { bucket, reason }),
+                "InternalError" | "OperationAborted" | "OperationTimedOut" | "RequestTimeout"
+                | "ServerBusy" | "ServiceUnavailable" | "SlowDown" => {
+                    Some(StorageError::Unavailable { bucket, reason })
+                }
+                _ => Some(StorageError::Refused { store, bucket, reason }),
             }
         }
         // The answer to a HEAD request has no body.
         None => match error {
             Error::PermissionDenied { .. } | Error::Unauthenticated { .. } if !bucket.is_empty() => {
-                Some(StorageError::Refused { bucket, reason: "access denied".to_owned() })
+                Some(StorageError::Refused { store, bucket, reason: "access denied".to_owned() })
             }
-            _ => no_answer(error, &text),
+            _ => no_answer(error, &text, store),
         },
     }
 }
 
 /// The error of an unanswered request, if its address is known.
-fn no_answer(error: &Error, text: &str) -> Option<StorageError> {
+fn no_answer(error: &Error, text: &str, store: StoreKind) -> Option<StorageError> {
     let mut reason = sources(error).find(|source| source.is::<HttpError>())?;
     // Outer errors say only that a request failed.
     while let Some(cause) = reason.source() {
         reason = cause;
     }
-    Some(StorageError::Unreachable { address: address(text)?, reason: reason.to_string() })
+    let reason = match reason.to_string() {
+        words if words.contains("URL scheme is not allowed") => {
+            format!("plain HTTP is not allowed; set `{}.allow_http = true`", store.section())
+        }
+        words => words,
+    };
+    Some(StorageError::Unreachable { store, address: address(store, text)?, reason })
 }
 
 /// An error and its causes.
@@ -57,17 +69,18 @@ fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Bucket of the requested URL: the first part of its path, since stores are opened without virtual
-/// hosts.
-fn bucket(text: &str) -> Option<&str> {
-    let (_, path) = asked_for(text)?.1.split_once('/')?;
-    path.split(['/', '?']).next()
+/// hosts. Before it, servers that are compatible with Azure have the account.
+fn bucket(store: StoreKind, text: &str) -> Option<&str> {
+    let (server, path) = asked_for(text)?.1.split_once('/')?;
+    let is_behind_account = store == StoreKind::Azure && !server.ends_with(".core.windows.net");
+    path.split(['/', '?']).nth(usize::from(is_behind_account))
 }
 
 /// Server and bucket of the requested URL, without the rest, and without credentials.
-fn address(text: &str) -> Option<String> {
+fn address(store: StoreKind, text: &str) -> Option<String> {
     let (scheme, rest) = asked_for(text)?;
     let server = rest.split(['/', '?']).next()?.rsplit('@').next()?;
-    Some(format!("{scheme}://{server}/{}", bucket(text).unwrap_or_default()))
+    Some(format!("{scheme}://{server}/{}", bucket(store, text).unwrap_or_default()))
 }
 
 /// Scheme and rest of the requested URL.
@@ -96,6 +109,38 @@ mod tests {
         let answer = "404 Not Found: <?xml version=\"1.0\"?>\n<Error><Code>NoSuchBucket</Code></Error>";
         let message = refusal(&generic(answer)).unwrap().to_string();
         assert!(message.starts_with("bucket `sales` does not exist;"), "{message}");
+    }
+
+    #[test]
+    fn errors_name_the_settings_of_their_store() {
+        let check = |store, url: &str, answer: &str, expected: &str| {
+            let source =
+                format!("Error performing GET {url} in 2ms - Server returned non-2xx status code: {answer}");
+            let message = refusal(&Error::Generic { store, source: source.into() }).unwrap().to_string();
+            assert_eq!(message, expected);
+        };
+        let missing = "404 Not Found: <Error><Code>ContainerNotFound</Code></Error>";
+        check(
+            "MicrosoftAzure",
+            "https://me.blob.core.windows.net/sales/a.parquet",
+            missing,
+            "bucket `sales` does not exist; check the location and `storage.azure.endpoint`",
+        );
+        let denied =
+            "403 Forbidden: <Error><Code>AccessDenied</Code><Message>Access denied.</Message></Error>";
+        check(
+            "GCS",
+            "https://storage.googleapis.com/sales?list-type=2",
+            denied,
+            "access to bucket `sales` was refused: AccessDenied, Access denied; check `storage.gcs` and the `GOOGLE_…` \
+             environment",
+        );
+        let source = "Error performing GET http://127.0.0.1:1/account/sales/a?x in 2ms - 403 Forbidden: <Error><Code>No\
+                      </Code><Message>Wrong key.\nRequestId:7\nTime:8</Message></Error>";
+        let denied = Error::PermissionDenied { path: "a".into(), source: source.into() };
+        let message = refusal(&StoreKind::Azure.told(denied)).unwrap().to_string();
+        let expected = "access to bucket `sales` was refused: No, Wrong key; check `storage.azure` and the `AZURE_…` environment";
+        assert_eq!(message, expected);
     }
 
     #[test]

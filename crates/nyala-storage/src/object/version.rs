@@ -54,10 +54,11 @@ pub async fn get(
     }
 }
 
-/// Compares what the store has with what a listing showed. Answers to reads tell the time in seconds only.
+/// Compares what the store has with what a listing showed. Answers to reads tell the time in seconds only, and lists of
+/// Azure leave out the quotes of tags.
 fn check(found: &ObjectMeta, listed: &ObjectMeta, version: Version) -> Result<()> {
     let same_tag = match (&found.e_tag, &listed.e_tag) {
-        (Some(found), Some(listed)) => found == listed,
+        (Some(found), Some(listed)) => found.trim_matches('"') == listed.trim_matches('"'),
         _ => true,
     };
     let same = match version {
@@ -67,5 +68,26 @@ fn check(found: &ObjectMeta, listed: &ObjectMeta, version: Version) -> Result<()
     match same && found.size == listed.size {
         true => Ok(()),
         false => Err(FileChanged { path: listed.location.clone() }.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn tags_are_compared_without_their_quotes() {
+        let meta = |tag: &str| ObjectMeta {
+            location: Path::from("a"),
+            last_modified: Default::default(),
+            size: 1,
+            e_tag: Some(tag.to_owned()),
+            version: None,
+        };
+        let same = |one: &str, other: &str| check(&meta(one), &meta(other), Version::AsListed).is_ok();
+        assert!(same("\"0x8D\"", "0x8D") && same("0x8D", "\"0x8D\"") && same("a", "a"));
+        assert!(!same("\"0x8D\"", "0x8E"));
     }
 }

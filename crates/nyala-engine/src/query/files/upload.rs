@@ -91,7 +91,7 @@ fn unwritable(path: &Path, error: object_store::Error) -> QueryError {
     let message = format!("cannot write `{path}`: {reason}");
     let hint = error.hint.unwrap_or_default();
     let hint = if hint.starts_with("check that") || hint.is_empty() {
-        "check the location, its permissions, and `storage.s3` of the configuration".to_owned()
+        "check the location, its permissions, and `storage` of the configuration".to_owned()
     } else {
         hint
     };

@@ -11,12 +11,12 @@ use crate::listen_text::parse_listen;
 use crate::size_text::parse_size;
 
 /// A number of bytes, or a text such as `512MiB`.
-pub(crate) fn size<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D) -> Result<T, D::Error> {
+pub(super) fn size<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_any(Size(PhantomData))
 }
 
 /// An address to listen on, or a port alone.
-pub(crate) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+pub(super) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     deserializer.deserialize_any(Listen)
 }
 
