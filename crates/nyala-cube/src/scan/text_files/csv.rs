@@ -21,7 +21,6 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayFormatType, apply_expression_roots};
 use datafusion_datasource::decoder::{Decoder, DecoderDeserializer, deserialize_stream};
 use futures::{FutureExt, StreamExt};
-use nyala_storage::object::Version;
 use object_store::ObjectStore;
 
 use super::bytes::{ByteStream, is_first, of_file, part, whole};

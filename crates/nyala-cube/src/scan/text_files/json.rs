@@ -20,7 +20,6 @@ use datafusion::physical_plan::apply_expression_roots;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion_datasource::decoder::{Decoder, DecoderDeserializer, deserialize_stream};
 use futures::{FutureExt, StreamExt};
-use nyala_storage::object::Version;
 use object_store::ObjectStore;
 
 use super::bytes::{of_file, part};
