@@ -177,7 +177,7 @@ async fn bad_locations_are_refused_when_the_table_is_created() {
     test.error(&create("empty"), ErrorKind::Unreadable, "holds no readable file").await;
     test.error(&create("corrupt"), ErrorKind::Unreadable, "cannot read the files of").await;
     let format = create("t").replace("PARQUET", "ORC");
-    test.error(&format, ErrorKind::InvalidDefinition, "use PARQUET, CSV or NDJSON").await;
+    test.error(&format, ErrorKind::InvalidDefinition, "use PARQUET, DELTA, CSV or NDJSON").await;
     test.error(
         &create("t").replace(&test.path("").display().to_string(), "gopher://"),
         ErrorKind::InvalidDefinition,
