@@ -27,6 +27,9 @@ impl Random {
     /// A random subset of at most `most` items, in their order.
     pub fn some(&mut self, items: &[&'static str], most: usize) -> Vec<&'static str> {
         let mut chosen: Vec<&'static str> = Vec::new();
+        if items.is_empty() {
+            return chosen;
+        }
         for _ in 0..self.below(most + 1) {
             let item = *self.pick(items);
             if !chosen.contains(&item) {
