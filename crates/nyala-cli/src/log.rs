@@ -9,7 +9,7 @@ use crate::args::Command;
 /// Sets up logging with the filter in `NYALA_LOG` (`debug`, `nyala_engine=trace,warn`, …), or else the
 /// command's default. A filter that cannot be parsed is reported and ignored.
 pub fn init(command: &Command) {
-    // The reader of Delta tables logs each step, and as errors what is an error of a statement.
+    // Crate `delta_kernel` logs each step, and logs an error that the statement's client gets anyway.
     let default = match command {
         Command::Serve(_) => "info,delta_kernel=off",
         // Here the output is a conversation, and errors are part of it anyway.

@@ -284,7 +284,7 @@ impl SegmentStore {
     }
 }
 
-/// Copies the files of all segments from one place to another. After an error, the next call goes on with what is there.
+/// Copies the files of all segments from one place to another. After an error, the next call skips files that were copied whole.
 /// Returns the bytes of all files.
 ///
 /// # Errors

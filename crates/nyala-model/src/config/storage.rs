@@ -1,4 +1,4 @@
-//! Where files lie, how their stores are reached, and what is kept of them on local disk.
+//! Settings of storage: allowed locations, access to remote stores, and the block cache.
 
 use std::fmt;
 

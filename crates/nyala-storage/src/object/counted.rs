@@ -49,7 +49,7 @@ impl CountedStore {
         Self { store, kind, counts }
     }
 
-    /// A stream whose errors tell the kind of the store.
+    /// The stream, with the kind of the store among the causes of its errors.
     fn listed<T: Send + 'static>(
         &self,
         list: BoxStream<'static, Result<T>>,
@@ -137,7 +137,7 @@ impl ObjectStore for CountedStore {
     }
 }
 
-/// An upload whose errors tell the kind of its store.
+/// An upload, with the kind of the store among the causes of its errors.
 #[derive(Debug)]
 struct Upload {
     upload: Box<dyn MultipartUpload>,

@@ -13,7 +13,7 @@ struct Told {
     source: Box<dyn StdError + Send + Sync>,
 }
 
-/// Whose protocol a remote store speaks.
+/// The protocol of a remote store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreKind {
     /// Amazon S3, and all servers that are compatible with it.

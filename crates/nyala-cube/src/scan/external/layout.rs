@@ -18,7 +18,7 @@ pub struct Layout {
     format: FileFormat,
     /// Columns in the names of folders, outermost first.
     partition_columns: Vec<String>,
-    /// The log that tells the files instead.
+    /// Of a Delta table: its log lists the files, and the folder is not listed.
     delta: Option<DeltaTable>,
 }
 
@@ -55,7 +55,7 @@ impl Layout {
         Self { prefix, is_folder, pattern, format, partition_columns, delta: Some(table) }
     }
 
-    /// The Delta table whose log tells the files.
+    /// The Delta table whose log lists the files; none if the folder is listed.
     pub fn delta(&self) -> Option<&DeltaTable> {
         self.delta.as_ref()
     }

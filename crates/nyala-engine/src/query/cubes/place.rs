@@ -58,7 +58,7 @@ impl Place {
 
     async fn take(&self) -> Result<()> {
         self.store.claim(&self.node).await?;
-        // No cube is built before, whose new segment a list of leftovers could take for one.
+        // Builds wait for `set_unready(None)`: a segment that begins during the listing would look like a leftover.
         remove_leftovers(&self.catalog, &self.store, &self.node).await
     }
 

@@ -68,7 +68,7 @@ enum Task {
 pub struct Disk {
     folder: PathBuf,
     index: Cache<BlockId, Arc<Entry>>,
-    /// Files whose names are noted: no more than blocks find room.
+    /// Files with a `.name` file on disk; its capacity is the number of blocks that find room.
     names: Cache<FileId, ()>,
     /// Room of the blocks in the index.
     used_kib: Arc<AtomicU64>,

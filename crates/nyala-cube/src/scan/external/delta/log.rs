@@ -1,4 +1,5 @@
-//! Reading the log of a Delta table. What is known of a version is kept, so that the next list of files reads newer commits only.
+//! Reading the log of a Delta table. The snapshot of the last version is kept, so that the next list of files reads newer
+//! commits only.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,14 +21,14 @@ use url::Url;
 
 use super::{At, DeletedRows, DeltaColumns, DeltaFile, DeltaTable};
 
-/// So many tables are known.
+/// Tables whose last version is kept.
 const MAX_TABLES: usize = 1000;
 
 /// A version that was read.
 #[derive(Debug)]
 pub struct DeltaVersion {
     snapshot: SnapshotRef,
-    /// The file of its commit, if there was one: another table may take the folder.
+    /// The commit file. If it differs at the next read, another table has taken the folder.
     commit: Option<ObjectMeta>,
     /// Its columns.
     pub columns: DeltaColumns,
