@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -54,11 +55,23 @@ class QueryError(Exception):
 
 
 class Server:
-    """One `nyala serve` with a data folder of its own, which has all tables under `location`."""
+    """One `nyala serve` with a data folder of its own, which has all tables under `location`.
+
+    `sections` are added to its configuration.
+    """
 
     running: list["Server"] = []
 
-    def __init__(self, nyala: str, work: pathlib.Path, name: str, location: str, port: int, cache: dict[str, TomlValue] | None):
+    def __init__(
+        self,
+        nyala: str,
+        work: pathlib.Path,
+        name: str,
+        location: str,
+        port: int,
+        cache: dict[str, TomlValue] | None,
+        sections: dict[str, dict[str, TomlValue]] | None = None,
+    ):
         self.nyala, self.location, self.port = nyala, location, port
         self.folder = work / "servers" / name
         self.cache_folder = self.folder / "block-cache"
@@ -72,7 +85,7 @@ class Server:
             "secret_access_key": "lab-secret",
             "allow_http": True,
         }
-        sections = {"server": server, "storage.s3": s3}
+        sections = {"server": server, "storage.s3": s3, **(sections or {})}
         if cache is not None:
             sections["storage.cache"] = {"folder": str(self.cache_folder), **cache}
         lines = [f"data_dir = {json.dumps(str(self.folder / 'data'))}"]
@@ -109,8 +122,21 @@ class Server:
         if [benchmark] in have:
             return
         Client(self.port).ask(f"CREATE SCHEMA IF NOT EXISTS {benchmark}")
-        text = (HERE.parent / benchmark / "tables.sql").read_text().replace("${DATA}", f"{self.location}/{benchmark}")
-        text = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+        self.run_file(benchmark, "tables.sql")
+
+    def build_cubes(self, benchmark: str) -> None:
+        """The cubes of a benchmark, built, unless they are there."""
+        client = Client(self.port, benchmark)
+        if cubes(client):
+            return
+        self.run_file(benchmark, "cube.sql" if benchmark == "ssb" else "cubes.sql")
+        for cube in cubes(client):
+            client.ask(f"BUILD CUBE {cube}")
+
+    def run_file(self, benchmark: str, name: str) -> None:
+        """The statements of a file of the benchmark."""
+        text = (HERE.parent / benchmark / name).read_text().replace("${DATA}", f"{self.location}/{benchmark}")
+        text = re.sub("--.*", "", text)
         for statement in filter(None, (part.strip() for part in text.split(";"))):
             Client(self.port, benchmark).ask(statement)
 
@@ -123,6 +149,13 @@ class Server:
         self.process.send_signal(how)
         self.process.wait()
         Server.running.remove(self)
+
+
+def cubes(client: Client) -> list[str]:
+    """The cubes of the client's schema."""
+    schema = client.settings["search_path"]
+    rows = json.loads(client.ask(f"SELECT cube_name FROM system.cubes WHERE cube_schema = '{schema}'")[0])["rows"]
+    return [name for (name,) in rows]
 
 
 def stop_all() -> None:

@@ -1,6 +1,6 @@
 """Queries over local files, over the store without cache, and through the cache, in turns.
 
-    python3 run.py --nyala target/release/nyala --work /tmp/object [--rounds 3] [--passes 3] [--only ssb|tpch] [--queries 1,21]
+    python3 run.py --nyala target/release/nyala --work /tmp/object [--rounds 3] [--passes 3] [--only ssb|tpch] [--queries 1,21] [--cuboids]
 
 Starts the lab and three servers with equal settings, all over the same files: `local` reads them in the folder, `uncached` and
 `cached` through S3. Each round starts the servers anew, the cached one with an empty folder of blocks. In its first pass every
@@ -8,6 +8,9 @@ query runs once on each server ("first" and "cold"), then --passes times more ("
 the three servers after each other, in an order that rotates. Ratios are medians of ratios of neighbours, so that a slow moment
 of the machine meets both sides. TPC-H runs with several streams too, each with its own order of the queries. Exits with 1 if a
 bound does not hold.
+
+With --cuboids the servers have the benchmark's cubes too, built in the data folder, or in a bucket that `uncached` and `cached`
+read; none keeps cuboids in memory.
 """
 
 import argparse
@@ -30,6 +33,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--streams", type=int, default=4, help="0 leaves them out")
     parser.add_argument("--only", choices=["ssb", "tpch"])
     parser.add_argument("--queries", help="names such as 1,21 or 1.1,4.3")
+    parser.add_argument("--cuboids", action="store_true", help="queries are answered from cubes where they can be")
     parser.add_argument("--scale", default="1", help="of data that is not there yet")
     parser.add_argument("--block-bytes", type=int, default=256 << 10, help="`storage.cache.block_bytes`")
     return parser.parse_args()
@@ -40,7 +44,12 @@ def make_servers(chosen: argparse.Namespace) -> dict[str, lab.Server]:
     for place, way in enumerate(WAYS):
         location = str(lab.store_folder(chosen.work)) if way == "local" else lab.BUCKET
         cache = {"enabled": way == "cached", "block_bytes": chosen.block_bytes}
-        servers[way] = lab.Server(chosen.nyala, chosen.work, way, location, chosen.port + place, cache)
+        name, sections = way, {}
+        if chosen.cuboids:
+            name, sections = f"cuboids-{way}", {"cache": {"hot_cuboids_percent": 0}}
+            if way != "local":
+                sections["storage"] = {"data": f"{lab.BUCKET}/cuboids/{way}/"}
+        servers[way] = lab.Server(chosen.nyala, chosen.work, name, location, chosen.port + place, cache, sections)
     return servers
 
 
@@ -197,6 +206,8 @@ def main() -> None:
             servers = make_servers(chosen)
             for server in servers.values():
                 server.start().create_tables(name)
+                if chosen.cuboids:
+                    server.build_cubes(name)
                 server.stop()
             done = Benchmark(name, chosen, servers)
             for number in range(chosen.rounds):

@@ -24,6 +24,7 @@ mod crash;
 mod cubes;
 mod cuboids_in_bucket;
 mod damage;
+mod deleted_rows;
 mod disk_store;
 mod encryption;
 mod export;

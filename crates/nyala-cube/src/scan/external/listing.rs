@@ -82,11 +82,11 @@ pub fn partitioned(files: Vec<Found>, partitions: &[FieldRef]) -> Result<Vec<Par
         let values = folders.iter().zip(partitions);
         let values = values.map(|((column, text), field)| value_of(column, text, field.data_type()));
         let values = values.collect::<Result<Vec<_>>>()?;
-        let file = PartitionedFile::new_from_meta(meta).with_partition_values(values);
-        Ok(match deleted {
-            Some(deleted) => file.with_extension(deleted.selection()),
-            None => file,
-        })
+        let mut file = PartitionedFile::new_from_meta(meta).with_partition_values(values);
+        if let Some(deleted) = deleted {
+            file.extensions.insert_arc(deleted.selection());
+        }
+        Ok(file)
     };
     files.into_iter().map(file).collect()
 }

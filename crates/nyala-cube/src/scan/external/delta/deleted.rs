@@ -8,7 +8,7 @@ use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 /// The rows of a file that are left, and a name for the deleted ones.
 #[derive(Debug, Clone)]
 pub struct DeletedRows {
-    left: Arc<RowSelection>,
+    left: Arc<ParquetRowSelection>,
     count: u64,
     digest: blake3::Hash,
 }
@@ -33,7 +33,8 @@ impl DeletedRows {
         if left > 0 {
             selectors.push(RowSelector::select(left));
         }
-        let (left, count) = (Arc::new(RowSelection::from(selectors)), deleted.len() as u64);
+        let left = Arc::new(ParquetRowSelection::new(RowSelection::from(selectors)));
+        let count = deleted.len() as u64;
         Some(Self { left, count, digest: digest.finalize() })
     }
 
@@ -42,9 +43,9 @@ impl DeletedRows {
         format!("without {} rows {}", self.count, self.digest.to_hex())
     }
 
-    /// The other rows, for a scan.
-    pub fn selection(&self) -> ParquetRowSelection {
-        ParquetRowSelection::new(self.left.as_ref().clone())
+    /// The other rows, for a scan. Scans share them: there may be a part for each row of the file.
+    pub fn selection(&self) -> Arc<ParquetRowSelection> {
+        Arc::clone(&self.left)
     }
 }
 

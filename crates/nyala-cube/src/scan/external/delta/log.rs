@@ -173,17 +173,7 @@ fn data_file(
         return Err(QueryError::new(ErrorKind::Unsupported, message)
             .hint("make a table of the original, or a deep clone"));
     }
-    let deleted = match file.dv_info.get_row_indexes(engine, root) {
-        Ok(None) => None,
-        Ok(Some(rows)) => {
-            let all = file.stats.as_ref().map(|stats| stats.num_records);
-            let all =
-                all.ok_or_else(|| damaged("has deleted rows, and the log does not tell its number of rows"))?;
-            let deleted = DeletedRows::new(&rows, all);
-            Some(deleted.ok_or_else(|| damaged("has more deleted rows than rows"))?)
-        }
-        Err(error) => return Err(unreadable(root, &error)),
-    };
+    let deleted = deleted_rows(&file, (engine, root), &damaged)?;
     let value =
         |column: &String| (column.clone(), file.partition_values.get(column).cloned().unwrap_or_default());
     Ok(DeltaFile {
@@ -197,6 +187,31 @@ fn data_file(
         values: columns.partitions.iter().map(value).collect(),
         deleted,
     })
+}
+
+/// The rows of a file that its deletion vector leaves. The log's count is compared before the vector is read: its rows
+/// become numbers in memory, however few bytes it has.
+fn deleted_rows(
+    file: &ScanFile,
+    (engine, root): (&dyn Engine, &Url),
+    damaged: &dyn Fn(&str) -> QueryError,
+) -> Result<Option<DeletedRows>> {
+    let cannot_read = |error: KernelError| unreadable(root, &error);
+    let Some(count) = file.dv_info.cardinality().map_err(cannot_read)? else { return Ok(None) };
+    let Some(stats) = &file.stats else {
+        return Err(damaged("has deleted rows, and the log does not tell its number of rows"));
+    };
+    if count > stats.num_records {
+        return Err(damaged("has more deleted rows than rows"));
+    }
+    let rows = file.dv_info.get_row_indexes(engine, root).map_err(cannot_read)?.unwrap_or_default();
+    if rows.len() as u64 != count {
+        return Err(damaged("has another number of deleted rows than the log tells"));
+    }
+    match DeletedRows::new(&rows, stats.num_records) {
+        Some(deleted) => Ok(Some(deleted)),
+        None => Err(damaged("has deleted rows behind its last one")),
+    }
 }
 
 fn unreadable(root: &Url, error: &KernelError) -> QueryError {
