@@ -2,17 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use nyala_model::{
-    CatalogSnapshot, JobEntry, JobId, JobKind, NodeId, QualifiedName, QueryHistoryEntry, SnapshotVersion,
+    CatalogSnapshot, JobEntry, JobId, JobKind, LeaseEntry, NodeEntry, NodeId, QualifiedName,
+    QueryHistoryEntry, SnapshotVersion,
 };
 use tokio::sync::{Mutex, watch};
 use tracing::Instrument;
 
 use crate::change::{Change, Committed};
 use crate::error::CatalogError;
+use crate::lease::{Fence, Lease};
+use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use crate::store::CatalogStore;
 
@@ -34,6 +38,8 @@ struct Shared {
     versions: watch::Sender<SnapshotVersion>,
     /// Held from before a snapshot is made until it is published.
     turn: Mutex<()>,
+    /// The leases that this process holds.
+    leases: Mutex<BTreeMap<(String, NodeId), Weak<Lease>>>,
 }
 
 impl Catalog {
@@ -45,6 +51,7 @@ impl Catalog {
             versions: watch::Sender::new(first.version),
             current: ArcSwap::from_pointee(first),
             turn: Mutex::new(()),
+            leases: Mutex::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -58,6 +65,30 @@ impl Catalog {
         Self::open(Arc::new(SqliteStore::open(path).await?)).await
     }
 
+    /// Opens the catalog in the PostgreSQL database of `url`, whose tables are made if they are missing.
+    ///
+    /// # Errors
+    /// [`CatalogError::Url`], [`CatalogError::Unreachable`], [`CatalogError::Corrupt`] or [`CatalogError::Newer`], each
+    /// with the next step.
+    pub async fn open_postgres(url: &str) -> Result<Self, CatalogError> {
+        Self::open(Arc::new(PostgresStore::open(url).await?)).await
+    }
+
+    /// Whether nodes on other machines may have it open, too.
+    pub fn is_shared(&self) -> bool {
+        self.shared.store.is_shared()
+    }
+
+    /// The name that all nodes with this catalog know it by; none if there is only this node.
+    pub async fn cluster(&self) -> Result<Option<NodeId>, CatalogError> {
+        self.shared.store.cluster().await
+    }
+
+    /// The place of cuboids that all nodes agree on: this one, unless another is known. Empty is a data folder.
+    pub async fn agree_on_place(&self, place: &str) -> Result<String, CatalogError> {
+        self.shared.store.agree_on_place(place).await
+    }
+
     /// The current snapshot: an atomic load, without lock and without I/O. A query calls this once.
     pub fn snapshot(&self) -> Arc<CatalogSnapshot> {
         self.shared.current.load_full()
@@ -69,9 +100,58 @@ impl Catalog {
     /// Once begun it runs to its end, even if the caller stops waiting: a durable but unpublished
     /// change would leave readers in the past. Must be called within a tokio runtime.
     pub async fn commit(&self, change: Change) -> Result<Committed, CatalogError> {
-        let shared = Arc::clone(&self.shared);
-        let commit = async move { shared.commit(&change).await };
+        self.commit_under(None, change).await
+    }
+
+    /// As [`commit`](Self::commit), if the lease of `fence` is still held under its token.
+    ///
+    /// # Errors
+    /// [`CatalogError::LeaseLost`] if another node has taken the lease.
+    pub async fn commit_under(
+        &self,
+        fence: Option<&Fence>,
+        change: Change,
+    ) -> Result<Committed, CatalogError> {
+        let (shared, fence) = (Arc::clone(&self.shared), fence.cloned());
+        let commit = async move { shared.commit(&change, fence.as_ref()).await };
         tokio::spawn(commit.in_current_span()).await.map_err(|_| CatalogError::Interrupted)?
+    }
+
+    /// Takes a lease for `node`; none if another node holds it. It is renewed until all have dropped it: whoever takes it
+    /// again in this process meanwhile shares it.
+    pub async fn take_lease(&self, name: &str, node: &NodeId) -> Result<Option<Arc<Lease>>, CatalogError> {
+        let mut leases = self.shared.leases.lock().await;
+        let key = (name.to_owned(), node.clone());
+        let held = leases.get(&key).and_then(Weak::upgrade).filter(|lease| lease.is_held());
+        if held.is_some() {
+            return Ok(held);
+        }
+        leases.retain(|_, lease| lease.strong_count() > 0);
+        let taken = Lease::take(&self.shared.store, name, node).await?.map(Arc::new);
+        if let Some(taken) = &taken {
+            leases.insert(key, Arc::downgrade(taken));
+        }
+        Ok(taken)
+    }
+
+    /// The leases that are held, by name.
+    pub async fn leases(&self) -> Result<Vec<LeaseEntry>, CatalogError> {
+        self.shared.store.leases().await
+    }
+
+    /// Records that this node is alive, and returns all nodes that were since `forget` ago, itself included.
+    pub async fn beat(&self, node: &NodeEntry, forget: Duration) -> Result<Vec<NodeEntry>, CatalogError> {
+        self.shared.store.beat(node, forget).await
+    }
+
+    /// Forgets a node that stops.
+    pub async fn leave(&self, node: &NodeId) -> Result<(), CatalogError> {
+        self.shared.store.leave(node).await
+    }
+
+    /// Returns when another process may have made a change; never if that cannot be known.
+    pub async fn changed(&self) {
+        self.shared.store.changed().await;
     }
 
     /// Publishes the commits of other processes since then, and returns the current snapshot. Reads one
@@ -79,7 +159,7 @@ impl Catalog {
     pub async fn refresh(&self) -> Result<Arc<CatalogSnapshot>, CatalogError> {
         let _turn = self.shared.turn.lock().await;
         if self.shared.store.version().await? > self.snapshot().version {
-            self.shared.publish(self.shared.store.load().await?);
+            self.shared.publish(self.shared.store.load_after(&self.snapshot()).await?);
         }
         Ok(self.snapshot())
     }
@@ -119,15 +199,25 @@ impl Catalog {
         self.shared.store.jobs().await
     }
 
-    /// Stores entries of the query history, in place of those with the same id, and forgets all but
-    /// the `keep` queries asked last.
-    pub async fn record_queries(&self, entries: &[QueryHistoryEntry], keep: u32) -> Result<(), CatalogError> {
-        self.shared.store.record_queries(entries, keep).await
+    /// Stores entries of the query history of a node, in place of those with the same id, and forgets all but
+    /// the `keep` queries that it was asked last.
+    pub async fn record_queries(
+        &self,
+        node: &NodeId,
+        entries: &[QueryHistoryEntry],
+        keep: u32,
+    ) -> Result<(), CatalogError> {
+        self.shared.store.record_queries(node, entries, keep).await
     }
 
-    /// The query history, last asked first. Reads the store: it is not part of a snapshot.
-    pub async fn query_history(&self) -> Result<Vec<QueryHistoryEntry>, CatalogError> {
-        self.shared.store.query_history().await
+    /// The query history of a node, last asked first. Reads the store: it is not part of a snapshot.
+    pub async fn query_history(&self, node: &NodeId) -> Result<Vec<QueryHistoryEntry>, CatalogError> {
+        self.shared.store.query_history(node).await
+    }
+
+    /// The query histories of all other nodes, an entry for each node and query.
+    pub async fn history_of_others(&self, node: &NodeId) -> Result<Vec<QueryHistoryEntry>, CatalogError> {
+        self.shared.store.history_of_others(node).await
     }
 
     /// Writes a copy of everything, as of one moment, to a file that does not exist. Changes go on meanwhile.
@@ -149,10 +239,10 @@ impl Catalog {
 }
 
 impl Shared {
-    async fn commit(&self, change: &Change) -> Result<Committed, CatalogError> {
+    async fn commit(&self, change: &Change, fence: Option<&Fence>) -> Result<Committed, CatalogError> {
         let _turn = self.turn.lock().await;
         let base = self.current.load_full();
-        let applied = self.store.apply(&base, change).await?;
+        let applied = self.store.apply(&base, change, fence).await?;
         self.publish(applied.snapshot);
         Ok(Committed {
             snapshot: self.current.load_full(),

@@ -7,60 +7,102 @@ use std::sync::Arc;
 
 use nyala_model::access::RoleEntry;
 use nyala_model::{
-    CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, DimensionSet, DiskStoreEntry, QualifiedName,
-    SegmentDamage, SegmentEntry, SegmentId, SegmentState, TableEntry,
+    CatalogSnapshot, CubeDefinition, CubeEntry, CubeId, CuboidEntry, DimensionSet, DiskStoreEntry,
+    QualifiedName, SegmentDamage, SegmentEntry, SegmentId, SegmentState, TableEntry,
 };
+use serde::{Deserialize, Serialize};
+
+use crate::DEFAULT_SCHEMA;
+
+/// The cube that an edit is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CubeKey {
+    pub id: CubeId,
+    pub name: QualifiedName,
+}
+
+impl From<&CubeEntry> for CubeKey {
+    fn from(cube: &CubeEntry) -> Self {
+        Self { id: cube.id, name: cube.name.clone() }
+    }
+}
 
 /// One row added, changed or removed. Every name in an edit has been found to exist.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// Edits are read back by other nodes, maybe of another version: a variant may get fields with defaults, and a new
+/// variant is a new format of the catalog.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Edit {
     AddSchema(String),
     /// The schema is empty by then.
     RemoveSchema(String),
-    AddTable(Arc<TableEntry>),
+    AddTable(#[serde(with = "shared")] Arc<TableEntry>),
     /// The row is one of this id.
-    SetTable(Arc<TableEntry>),
+    SetTable(#[serde(with = "shared")] Arc<TableEntry>),
     /// Replaces the row of this name and of the id of the entry.
-    RenameTable(QualifiedName, Arc<TableEntry>),
-    RemoveTable(Arc<TableEntry>),
+    RenameTable(QualifiedName, #[serde(with = "shared")] Arc<TableEntry>),
+    RemoveTable(#[serde(with = "shared")] Arc<TableEntry>),
     /// A store of the same name is replaced.
-    PutDiskStore(Arc<DiskStoreEntry>),
+    PutDiskStore(#[serde(with = "shared")] Arc<DiskStoreEntry>),
     RemoveDiskStore(String),
     /// A cube without segments.
-    AddCube(Arc<CubeEntry>),
+    AddCube(#[serde(with = "shared")] Arc<CubeEntry>),
     /// Its segments stay.
     SetDefinition {
-        cube: Arc<CubeEntry>,
+        cube: CubeKey,
         definition: CubeDefinition,
         statement: String,
     },
     /// Its segments and their cuboids go with it.
-    RemoveCube(Arc<CubeEntry>),
+    RemoveCube(CubeKey),
     /// A segment without cuboids.
-    AddSegment(Arc<CubeEntry>, SegmentEntry),
+    AddSegment(CubeKey, SegmentEntry),
     /// An entry with equal dimensions is replaced where it stands.
-    PutCuboid(Arc<CubeEntry>, SegmentId, CuboidEntry),
-    RemoveCuboid(Arc<CubeEntry>, SegmentId, DimensionSet),
+    PutCuboid(CubeKey, SegmentId, CuboidEntry),
+    RemoveCuboid(CubeKey, SegmentId, DimensionSet),
     /// Replaces the cuboid over these dimensions by the given one, in its place. By then, no other cuboid
     /// of the segment has the dimensions of the given one.
-    MoveCuboid(Arc<CubeEntry>, SegmentId, DimensionSet, CuboidEntry),
+    MoveCuboid(CubeKey, SegmentId, DimensionSet, CuboidEntry),
     SetReady {
-        cube: Arc<CubeEntry>,
+        cube: CubeKey,
         segment: SegmentId,
         source_rows: u64,
         built_at_ms: u64,
         droppable_joins: Vec<usize>,
         key_bounds: Option<(i64, i64)>,
     },
-    SetDamaged(Arc<CubeEntry>, SegmentId, SegmentDamage),
+    SetDamaged(CubeKey, SegmentId, SegmentDamage),
     /// Its cuboids go with it.
-    RemoveSegment(Arc<CubeEntry>, SegmentId),
+    RemoveSegment(CubeKey, SegmentId),
     /// A role of the same name is replaced.
-    PutRole(Arc<RoleEntry>),
+    PutRole(#[serde(with = "shared")] Arc<RoleEntry>),
     RemoveRole(String),
 }
 
 impl Edit {
+    /// The edits that make a catalog from a new one, which has the default schema only.
+    pub fn all_of(snapshot: &CatalogSnapshot) -> Vec<Self> {
+        let schemas = snapshot.schemas.iter().filter(|name| *name != DEFAULT_SCHEMA).cloned();
+        let stores = snapshot.disk_stores.values().cloned().map(Self::PutDiskStore);
+        let tables = snapshot.tables.values().cloned().map(Self::AddTable);
+        let roles = snapshot.roles.values().cloned().map(Self::PutRole);
+        let mut edits: Vec<Self> =
+            schemas.map(Self::AddSchema).chain(stores).chain(tables).chain(roles).collect();
+        for cube in snapshot.cubes.values() {
+            edits.push(Self::AddCube(Arc::new(CubeEntry { segments: Vec::new(), ..cube.as_ref().clone() })));
+            let key = || CubeKey::from(cube.as_ref());
+            for segment in &cube.segments {
+                let bare = SegmentEntry { cuboids: Vec::new(), ..segment.clone() };
+                edits.push(Self::AddSegment(key(), bare));
+                let cuboids = segment.cuboids.iter().cloned();
+                edits.extend(cuboids.map(|cuboid| Self::PutCuboid(key(), segment.id, cuboid)));
+                let damage = segment.damage.clone();
+                edits.extend(damage.map(|damage| Self::SetDamaged(key(), segment.id, damage)));
+            }
+        }
+        edits
+    }
+
     /// Makes the edit on a snapshot; the caller sets the version.
     pub fn apply_to(&self, snapshot: &mut CatalogSnapshot) {
         match self {
@@ -167,5 +209,22 @@ fn put_cuboid(segment: &mut SegmentEntry, cuboid: &CuboidEntry) {
     match segment.cuboids.iter_mut().find(|other| other.dimensions == cuboid.dimensions) {
         Some(other) => *other = cuboid.clone(),
         None => segment.cuboids.push(cuboid.clone()),
+    }
+}
+
+/// An `Arc` as what it points to.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<T: Serialize, S: Serializer>(value: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.as_ref().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<T>, D::Error> {
+        T::deserialize(deserializer).map(Arc::new)
     }
 }

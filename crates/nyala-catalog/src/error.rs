@@ -113,6 +113,31 @@ pub enum CatalogError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// The URL of the shared catalog cannot be read: correct it.
+    #[error("`catalog.url` is no URL of a PostgreSQL database; write `postgres://USER@HOST:PORT/DATABASE`")]
+    Url,
+    /// The shared catalog cannot be used for the moment: try again.
+    #[error("the catalog in PostgreSQL at `{place}` failed: {reason}; check that it runs, and try again")]
+    Unreachable {
+        /// Host, port and database.
+        place: String,
+        /// The cause.
+        reason: String,
+    },
+    /// The connection broke while a change was committed: look whether it was made.
+    #[error(
+        "the connection to PostgreSQL broke while the catalog was changed; check whether the change was made"
+    )]
+    UnknownOutcome,
+    /// A catalog is moved into an empty one only.
+    #[error("the shared catalog has entries already; name a database that has none")]
+    NotEmpty,
+    /// Another node does this work now: what this node began is given up.
+    #[error("another node has taken over: lease `{lease}` of this node ended; run the statement again")]
+    LeaseLost {
+        /// Its name.
+        lease: String,
+    },
     /// The process began to shut down during a change: check whether the change was made.
     #[error("the catalog change was interrupted by a shutdown; check whether it was made after the restart")]
     Interrupted,

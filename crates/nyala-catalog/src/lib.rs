@@ -14,15 +14,17 @@
 //!   ArcSwap<CatalogSnapshot>  ──▶ readers         watch<SnapshotVersion> ──▶ caches
 //! ```
 //!
-//! A second database needs a [`CatalogStore`] that loads a snapshot and writes edits; the rules and
-//! the conformance suite are written once, for all of them.
+//! There are two: SQLite for a node alone, and PostgreSQL for nodes that share a catalog. Each loads a snapshot and writes
+//! edits; the rules and the conformance suite are written once, for both.
 
 pub mod backups;
 mod catalog;
 mod change;
 mod edit;
 mod error;
+mod lease;
 mod live;
+mod postgres;
 mod relations;
 mod roles;
 mod rules;
@@ -35,6 +37,8 @@ mod conformance;
 pub use catalog::Catalog;
 pub use change::{Change, Committed, Granted, NewTable, RoleChange};
 pub use error::CatalogError;
+pub use lease::{Fence, Lease, LeaseToken};
+pub use postgres::PostgresStore;
 pub use sqlite::{Restored, SqliteStore, restore};
 pub use store::{Applied, CatalogStore};
 

@@ -16,7 +16,7 @@ use nyala_model::{
 
 use crate::DEFAULT_SCHEMA;
 use crate::change::Change;
-use crate::edit::Edit;
+use crate::edit::{CubeKey, Edit};
 use crate::error::CatalogError;
 use crate::{live, relations, roles};
 
@@ -102,12 +102,12 @@ fn edits(base: &CatalogSnapshot, id: u64, change: &Change) -> Edits {
         Change::MarkDamaged { segment, damage } => {
             let (cube, segment) = find_segment(base, *segment)?;
             let ready = segment.state == SegmentState::Ready;
-            let marked = || Edit::SetDamaged(Arc::clone(cube), segment.id, damage.clone());
+            let marked = || Edit::SetDamaged(cube.as_ref().into(), segment.id, damage.clone());
             Ok(ready.then(marked).into_iter().collect())
         }
         Change::DropSegment { segment } => {
             let (cube, segment) = find_segment(base, *segment)?;
-            Ok(vec![Edit::RemoveSegment(Arc::clone(cube), segment.id)])
+            Ok(vec![Edit::RemoveSegment(cube.as_ref().into(), segment.id)])
         }
         Change::CreateRole { role, if_not_exists } => roles::create(base, role, *if_not_exists),
         Change::AlterRole { name, change } => roles::alter(base, name, change),
@@ -144,7 +144,7 @@ fn drop_schema(base: &CatalogSnapshot, name: &str, if_exists: bool, cascade: boo
     for table in &tables {
         check_unused(base, table, |cube| cube.name.schema != name)?;
     }
-    let cubes = cubes.into_iter().cloned().map(Edit::RemoveCube);
+    let cubes = cubes.into_iter().map(|cube| Edit::RemoveCube(cube.as_ref().into()));
     let stores = live::leave_over(base, &tables);
     let tables = tables.into_iter().cloned().map(Edit::RemoveTable);
     Ok(cubes.chain(tables).chain(stores).chain([Edit::RemoveSchema(name.to_owned())]).collect())
@@ -174,7 +174,7 @@ fn create_cube(base: &CatalogSnapshot, cube: CubeEntry, if_not_exists: bool) -> 
 
 fn drop_cube(base: &CatalogSnapshot, name: &QualifiedName, if_exists: bool) -> Edits {
     match find_cube(base, name) {
-        Ok(cube) => Ok(vec![Edit::RemoveCube(Arc::clone(cube))]),
+        Ok(cube) => Ok(vec![Edit::RemoveCube(cube.as_ref().into())]),
         Err(error) => missing(error, if_exists),
     }
 }
@@ -194,12 +194,12 @@ fn alter_cube(
             SegmentState::Ready => carry_cuboids(cube, segment, definition, moves, &mut edits),
             _ if cube.definition.same_cells(definition) => {}
             SegmentState::Building | SegmentState::Damaged => {
-                edits.push(Edit::RemoveSegment(Arc::clone(cube), segment.id))
+                edits.push(Edit::RemoveSegment(cube.as_ref().into(), segment.id))
             }
         }
     }
     edits.push(Edit::SetDefinition {
-        cube: Arc::clone(cube),
+        cube: cube.as_ref().into(),
         definition: definition.clone(),
         statement: statement.to_owned(),
     });
@@ -221,14 +221,16 @@ fn carry_cuboids(
     let mut moved = Vec::new();
     for (before, after) in segment.cuboids.iter().zip(after) {
         match after {
-            None => edits.push(Edit::RemoveCuboid(Arc::clone(cube), segment.id, before.dimensions)),
+            None => edits.push(Edit::RemoveCuboid(cube.as_ref().into(), segment.id, before.dimensions)),
             Some(after) if after != *before => moved.push((before.dimensions, after)),
             Some(_) => {}
         }
     }
     moved.sort_by_key(|(before, _)| *before);
     let moves = moved.into_iter();
-    edits.extend(moves.map(|(before, after)| Edit::MoveCuboid(Arc::clone(cube), segment.id, before, after)));
+    edits.extend(
+        moves.map(|(before, after)| Edit::MoveCuboid(cube.as_ref().into(), segment.id, before, after)),
+    );
 }
 
 fn new_segment(id: SegmentId, location: &str, range: SegmentRange) -> SegmentEntry {
@@ -251,12 +253,12 @@ fn new_segment(id: SegmentId, location: &str, range: SegmentRange) -> SegmentEnt
 fn begin_segment(base: &CatalogSnapshot, cube: CubeId, revision: u32, segment: SegmentEntry) -> Edits {
     let cube = find_cube_by_id(base, cube)?;
     check_revision(cube, revision)?;
-    Ok(vec![Edit::AddSegment(Arc::clone(cube), segment)])
+    Ok(vec![Edit::AddSegment(cube.as_ref().into(), segment)])
 }
 
 fn add_cuboid(base: &CatalogSnapshot, segment: SegmentId, cuboid: &CuboidEntry) -> Edits {
     let (cube, segment) = find_building_segment(base, segment)?;
-    Ok(vec![Edit::PutCuboid(Arc::clone(cube), segment.id, cuboid.clone())])
+    Ok(vec![Edit::PutCuboid(cube.as_ref().into(), segment.id, cuboid.clone())])
 }
 
 /// A current cuboid never changes; only an outdated one is replaced, by a current one.
@@ -267,7 +269,7 @@ fn extend_segment(base: &CatalogSnapshot, segment: SegmentId, revision: u32, cub
     if before.is_some_and(|before| cube.definition.is_current(before)) {
         return Err(CatalogError::SegmentReady { segment: segment.id });
     }
-    Ok(vec![Edit::PutCuboid(Arc::clone(cube), segment.id, cuboid.clone())])
+    Ok(vec![Edit::PutCuboid(cube.as_ref().into(), segment.id, cuboid.clone())])
 }
 
 fn check_revision(cube: &CubeEntry, revision: u32) -> Result<(), CatalogError> {
@@ -280,7 +282,7 @@ fn check_revision(cube: &CubeEntry, revision: u32) -> Result<(), CatalogError> {
 fn publish_segment(
     base: &CatalogSnapshot,
     segment: SegmentId,
-    ready: impl FnOnce(Arc<CubeEntry>, SegmentId) -> Edit,
+    ready: impl FnOnce(CubeKey, SegmentId) -> Edit,
 ) -> Edits {
     let (cube, segment) = find_building_segment(base, segment)?;
     let ready_ones = cube.segments.iter().filter(|other| other.state == SegmentState::Ready);
@@ -294,8 +296,8 @@ fn publish_segment(
         .iter()
         .filter(|other| other.state == SegmentState::Damaged && other.range.overlaps(segment.range));
     let removals =
-        replaced.into_iter().chain(damaged).map(|other| Edit::RemoveSegment(Arc::clone(cube), other.id));
-    Ok(removals.chain([ready(Arc::clone(cube), segment.id)]).collect())
+        replaced.into_iter().chain(damaged).map(|other| Edit::RemoveSegment(cube.as_ref().into(), other.id));
+    Ok(removals.chain([ready(cube.as_ref().into(), segment.id)]).collect())
 }
 
 pub fn check_name_is_free(base: &CatalogSnapshot, name: &QualifiedName) -> Result<(), CatalogError> {

@@ -2,15 +2,17 @@
 
 use std::fmt::Debug;
 use std::path::Path;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use nyala_model::{
-    CatalogSnapshot, JobEntry, JobId, JobKind, NodeId, QualifiedName, QueryHistoryEntry, SegmentId,
-    SnapshotVersion,
+    CatalogSnapshot, JobEntry, JobId, JobKind, LeaseEntry, NodeEntry, NodeId, QualifiedName,
+    QueryHistoryEntry, SegmentId, SnapshotVersion,
 };
 
 use crate::change::Change;
 use crate::error::CatalogError;
+use crate::lease::{Fence, LeaseToken};
 
 /// A durable home of the catalog. Several processes may share one.
 ///
@@ -24,13 +26,35 @@ pub trait CatalogStore: Send + Sync + Debug {
     /// The version [`load`](Self::load) would return now, without reading anything else.
     async fn version(&self) -> Result<SnapshotVersion, CatalogError>;
 
+    /// The catalog as it is now, made from `known` if this costs less than reading everything.
+    async fn load_after(&self, known: &CatalogSnapshot) -> Result<CatalogSnapshot, CatalogError>;
+
+    /// Returns when another process may have made a change, or never if that cannot be known.
+    async fn changed(&self);
+
+    /// Whether other machines may have the catalog open, too.
+    fn is_shared(&self) -> bool;
+
+    /// The name of the catalog: nodes with one catalog share it. None if no other node can.
+    async fn cluster(&self) -> Result<Option<NodeId>, CatalogError>;
+
+    /// The place of cuboids that all nodes agree on: this one, unless another is known. Empty is a data folder.
+    async fn agree_on_place(&self, place: &str) -> Result<String, CatalogError>;
+
     /// Makes one change in one transaction that is durable when this returns. An error means that
     /// nothing was changed, with one exception: if the database fails during the commit, the outcome
     /// is unknown until the next call reads it.
     ///
     /// `base` is the caller's snapshot. It saves a full read if no other process has written since;
     /// the rules always see the stored catalog.
-    async fn apply(&self, base: &CatalogSnapshot, change: &Change) -> Result<Applied, CatalogError>;
+    ///
+    /// The change is refused if another node has taken the lease of `fence` meanwhile.
+    async fn apply(
+        &self,
+        base: &CatalogSnapshot,
+        change: &Change,
+        fence: Option<&Fence>,
+    ) -> Result<Applied, CatalogError>;
 
     /// Adds a running job. It touches no snapshot.
     async fn create_job(
@@ -51,12 +75,45 @@ pub trait CatalogStore: Send + Sync + Debug {
     /// All jobs, newest first.
     async fn jobs(&self) -> Result<Vec<JobEntry>, CatalogError>;
 
-    /// Stores entries in place of those with the same id, and forgets all but the `keep` asked last, in one
-    /// transaction. It touches no snapshot.
-    async fn record_queries(&self, entries: &[QueryHistoryEntry], keep: u32) -> Result<(), CatalogError>;
+    /// Stores entries of a node in place of its entries with the same id, and forgets all but the `keep` that the node
+    /// was asked last, in one transaction. It touches no snapshot.
+    async fn record_queries(
+        &self,
+        node: &NodeId,
+        entries: &[QueryHistoryEntry],
+        keep: u32,
+    ) -> Result<(), CatalogError>;
 
-    /// The whole history, the query asked last first.
-    async fn query_history(&self) -> Result<Vec<QueryHistoryEntry>, CatalogError>;
+    /// The history of a node, the query that it was asked last first.
+    async fn query_history(&self, node: &NodeId) -> Result<Vec<QueryHistoryEntry>, CatalogError>;
+
+    /// The histories of all other nodes, an entry for each node and query.
+    async fn history_of_others(&self, node: &NodeId) -> Result<Vec<QueryHistoryEntry>, CatalogError>;
+
+    /// Takes a lease for this long, unless another node holds it. If the node itself holds it, it gets another token, and
+    /// what it does under the former one is refused.
+    async fn take_lease(
+        &self,
+        name: &str,
+        owner: &NodeId,
+        hold: Duration,
+    ) -> Result<Option<LeaseToken>, CatalogError>;
+
+    /// Holds a lease for this long from now on. False if it is no longer held under this token.
+    async fn renew_lease(&self, name: &str, token: LeaseToken, hold: Duration) -> Result<bool, CatalogError>;
+
+    /// Gives a lease back, if it is still held under this token.
+    async fn release_lease(&self, name: &str, token: LeaseToken) -> Result<(), CatalogError>;
+
+    /// The leases that are held, by name.
+    async fn leases(&self) -> Result<Vec<LeaseEntry>, CatalogError>;
+
+    /// Records that this node is alive, and returns all nodes that were since `forget` ago, itself included. A store of one
+    /// node returns the node itself.
+    async fn beat(&self, node: &NodeEntry, forget: Duration) -> Result<Vec<NodeEntry>, CatalogError>;
+
+    /// Forgets a node that stops.
+    async fn leave(&self, node: &NodeId) -> Result<(), CatalogError>;
 
     /// Writes everything, as of one transaction, to a file that does not exist. Writers go on meanwhile.
     /// Returns the content of the copy.

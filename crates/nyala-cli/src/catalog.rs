@@ -10,9 +10,11 @@ use clap::Subcommand;
 use nyala_catalog::backups::{self, Backup};
 use nyala_catalog::{Catalog, Restored, restore};
 use nyala_client::report::Hinted;
+use nyala_model::config::Config;
 use nyala_storage::data_dir::{CATALOG_BACKUPS, CUBES, DataDir, SET_ASIDE, STORES, folders_below};
 
 use crate::args::ConfigArgs;
+use crate::catalog_move;
 use crate::config::{self, Flag};
 
 /// Arguments of `nyala catalog`.
@@ -27,6 +29,12 @@ pub struct CatalogArgs {
 enum Action {
     /// Lists the copies that the server has made, the newest first
     Backups {
+        #[command(flatten)]
+        folder: FolderArgs,
+    },
+    /// Moves the catalog into the empty PostgreSQL database of `catalog.url`, so that other nodes can share it; no server
+    /// may have the folder open
+    Move {
         #[command(flatten)]
         folder: FolderArgs,
     },
@@ -52,12 +60,17 @@ struct FolderArgs {
 }
 
 impl FolderArgs {
-    /// The folder, which must exist: a mistyped name must not create a new one.
     fn find(&self) -> anyhow::Result<PathBuf> {
+        Ok(self.load()?.data_dir)
+    }
+
+    /// The configuration. Its data folder must exist: a mistyped name must not create a new one.
+    fn load(&self) -> anyhow::Result<Config> {
         let flags: Vec<Flag> = self.data_dir.iter().map(|folder| Flag::data_dir(folder)).collect();
-        let folder = config::load(&self.config, &flags)?.config.data_dir;
+        let config = config::load(&self.config, &flags)?.into_config();
+        let folder = &config.data_dir;
         if folder.is_dir() {
-            return Ok(folder);
+            return Ok(config);
         }
         let message = format!("there is no data folder `{}`", folder.display());
         Err(Hinted::error(message, "name it with `--data-dir` or in the configuration"))
@@ -68,6 +81,7 @@ impl FolderArgs {
 pub async fn command(args: &CatalogArgs) -> anyhow::Result<()> {
     let text = match &args.action {
         Action::Backups { folder } => listed(&folder.find()?.join(CATALOG_BACKUPS))?,
+        Action::Move { folder } => catalog_move::moved(&folder.load()?).await?,
         Action::Restore { folder, from } => restored(&folder.find()?, from.as_deref()).await?,
     };
     std::io::stdout().write_all(text.as_bytes())?;

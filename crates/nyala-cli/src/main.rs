@@ -7,6 +7,7 @@ mod args;
 mod backup;
 mod build_progress;
 mod catalog;
+mod catalog_move;
 mod config;
 mod demo;
 mod disk_store;

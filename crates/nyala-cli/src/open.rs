@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use nyala_catalog::Catalog;
+use nyala_client::report::Hinted;
 use nyala_engine::{Engine, Extensions};
 use nyala_model::config::Config;
 use nyala_server::pgwire::PgCatalog;
@@ -44,11 +45,32 @@ pub async fn open(config: &Config, command: &str) -> anyhow::Result<Opened> {
     let data_dir = DataDir::lock(&config.data_dir, &holder)?;
     // From here on the absolute path counts, so that nothing depends on the current folder.
     let config = Config { data_dir: data_dir.path().to_owned(), ..config.clone() };
-    data_dir.check_catalog()?;
-    let catalog = Catalog::open_sqlite(&data_dir.catalog_file())
-        .await
-        .with_context(|| format!("cannot open the catalog of data folder `{}`", data_dir.path().display()))?;
+    let catalog = catalog(&config, &data_dir).await?;
     let extensions = Extensions::of_sessions(vec![Arc::new(PgCatalog::default())]);
     let engine = Engine::open(&config, Arc::new(catalog), extensions).await?;
     Ok(Opened { engine, data_dir })
+}
+
+/// The catalog that the configuration names.
+async fn catalog(config: &Config, data_dir: &DataDir) -> anyhow::Result<Catalog> {
+    let folder = data_dir.path().display();
+    if config.catalog.url.is_empty() {
+        data_dir.check_catalog()?;
+        let opened = Catalog::open_sqlite(&data_dir.catalog_file()).await;
+        return opened.with_context(|| format!("cannot open the catalog of data folder `{folder}`"));
+    }
+    if data_dir.catalog_file().exists() {
+        let message =
+            format!("data folder `{folder}` has a catalog of its own beside the one of `catalog.url`");
+        let hint = "move it with `nyala catalog move`, or choose another `data_dir`";
+        return Err(Hinted::error(message, hint));
+    }
+    if config.storage.data.is_empty() {
+        let message = "`catalog.url` is set, and `storage.data` is not: other nodes could not read the cuboids of this one";
+        return Err(Hinted::error(
+            message,
+            "set `storage.data` to a bucket that all nodes reach, `s3://bucket/prefix/`",
+        ));
+    }
+    Ok(Catalog::open_postgres(&config.catalog.url).await?)
 }

@@ -91,7 +91,8 @@ async fn moved(
         );
     }
     let (from, to) = (place(&noted.place)?, place(target)?);
-    to.claim(&node_id(data_dir.path())?).await?;
+    let node = node_id(data_dir.path())?;
+    to.claim(&node, &node).await?;
     let snapshot = catalog.snapshot();
     let segments = snapshot.cubes.values().flat_map(|cube| &cube.segments);
     let segments: Vec<(String, Vec<CuboidFile>)> = segments

@@ -329,6 +329,22 @@ pub struct CatalogSnapshot {
     pub roles: Roles,
 }
 
+impl CatalogSnapshot {
+    /// The same catalog, with `node` as the owner of what has none: it is of a version without nodes.
+    pub fn owned_by(mut self, node: &NodeId) -> Self {
+        for store in self.disk_stores.values_mut().filter(|store| store.node.0.is_empty()) {
+            Arc::make_mut(store).node = node.clone();
+        }
+        for cube in self.cubes.values_mut() {
+            if cube.segments.iter().any(|segment| segment.node.0.is_empty()) {
+                let segments = Arc::make_mut(cube).segments.iter_mut();
+                segments.filter(|segment| segment.node.0.is_empty()).for_each(|s| s.node = node.clone());
+            }
+        }
+        self
+    }
+}
+
 /// Bytes as a hexadecimal string, so that entries stay readable as JSON.
 mod hex_bytes {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

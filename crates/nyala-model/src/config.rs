@@ -25,7 +25,7 @@ pub struct Config {
     pub query: QueryConfig,
     /// Admission of large queries.
     pub admission: AdmissionConfig,
-    /// Copies of the catalog.
+    /// Where the catalog is, and its copies.
     pub catalog: CatalogConfig,
     /// How cubes are built.
     pub build: BuildConfig,
@@ -192,10 +192,13 @@ pub struct GroupConfig {
     pub roles: Vec<String>,
 }
 
-/// Copies of the catalog, made in the background after changes.
+/// Where the catalog is, and its copies, which are made in the background after changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CatalogConfig {
+    /// PostgreSQL database of a catalog that several nodes share, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. Default
+    /// empty: the catalog is a file of the data folder, for this node alone.
+    pub url: String,
     /// Copies kept in `catalog-backups` of the data folder; a new one replaces the oldest. 0: none.
     /// Default 8.
     pub backups: usize,
@@ -313,7 +316,7 @@ impl Default for QueryConfig {
 
 impl Default for CatalogConfig {
     fn default() -> Self {
-        Self { backups: 8, backup_every_ms: 60_000 }
+        Self { url: String::new(), backups: 8, backup_every_ms: 60_000 }
     }
 }
 

@@ -86,3 +86,69 @@ pub struct QueryHistoryEntry {
     /// Time of the last query, in milliseconds since the Unix epoch.
     pub last_asked_ms: u64,
 }
+
+impl QueryHistoryEntry {
+    /// Adds what another node knows of the same shape.
+    pub fn add(&mut self, other: &Self) {
+        self.asked = self.asked.saturating_add(other.asked);
+        self.total_us = self.total_us.saturating_add(other.total_us);
+        self.max_us = self.max_us.max(other.max_us);
+        self.rows = self.rows.saturating_add(other.rows);
+        self.misses = self.misses.saturating_add(other.misses);
+        if other.last_miss_ms > self.last_miss_ms {
+            self.miss_reason.clone_from(&other.miss_reason);
+            self.last_miss_ms = other.last_miss_ms;
+        }
+        for answer in &other.answers {
+            let known = self.answers.iter_mut().find(|a| a.cube == answer.cube && a.cuboid == answer.cuboid);
+            match known {
+                Some(known) => {
+                    known.times = known.times.saturating_add(answer.times);
+                    known.last_ms = known.last_ms.max(answer.last_ms);
+                }
+                None => self.answers.push(answer.clone()),
+            }
+        }
+        self.last_asked_ms = self.last_asked_ms.max(other.last_asked_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nodes_know_of_a_shape_adds_up() {
+        let answer = |cuboid: &str, times, last_ms| CuboidUse {
+            cube: CubeId(1),
+            name: QualifiedName::new("public", "c"),
+            cuboid: vec![cuboid.to_owned()],
+            times,
+            last_ms,
+        };
+        let entry = |n: u64, answers| QueryHistoryEntry {
+            id: "a".to_owned(),
+            shape: QueryShape::default(),
+            asked: n,
+            total_us: n,
+            max_us: n,
+            rows: n,
+            misses: n,
+            miss_reason: Some(n.to_string()),
+            last_miss_ms: n,
+            answers,
+            last_asked_ms: n,
+        };
+        let (one, other) =
+            (entry(3, vec![answer("x", 1, 9)]), entry(5, vec![answer("y", 1, 2), answer("x", 2, 4)]));
+        let (mut sum, mut again) = (one.clone(), other.clone());
+        sum.add(&other);
+        again.add(&one);
+        assert_eq!((sum.asked, sum.total_us, sum.max_us, sum.rows, sum.misses), (8, 8, 5, 8, 8));
+        assert_eq!((sum.miss_reason.as_deref(), sum.last_miss_ms, sum.last_asked_ms), (Some("5"), 5, 5));
+        assert_eq!(sum.answers, [answer("x", 3, 9), answer("y", 1, 2)]);
+        sum.answers.sort_by(|a, b| a.cuboid.cmp(&b.cuboid));
+        again.answers.sort_by(|a, b| a.cuboid.cmp(&b.cuboid));
+        assert_eq!(sum, again);
+    }
+}

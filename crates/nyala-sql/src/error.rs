@@ -222,15 +222,19 @@ impl From<CatalogError> for QueryError {
             CatalogError::AlreadyExists { what: "schema", .. } => ErrorKind::DuplicateSchema,
             CatalogError::AlreadyExists { .. } => ErrorKind::DuplicateObject,
             CatalogError::InUse { .. } => ErrorKind::Needed,
-            CatalogError::Altered { .. } => ErrorKind::InUse,
+            CatalogError::Altered { .. } | CatalogError::LeaseLost { .. } => ErrorKind::InUse,
+            CatalogError::Unreachable { .. } => ErrorKind::Unreadable,
+            CatalogError::UnknownOutcome => ErrorKind::Unconfirmed,
             CatalogError::WrongKind { .. } => ErrorKind::WrongObject,
             CatalogError::ReadsItself { .. }
             | CatalogError::Protected { .. }
             | CatalogError::RoleCircle { .. } => ErrorKind::InvalidDefinition,
             CatalogError::Corrupt { .. } => ErrorKind::Corrupt,
+            CatalogError::Url | CatalogError::NotEmpty => ErrorKind::InvalidParameter,
             _ => ErrorKind::Internal,
         };
-        Self::new(kind, error.to_string())
+        let transient = matches!(error, CatalogError::Unreachable { .. });
+        Self { transient, ..Self::new(kind, error.to_string()) }
     }
 }
 

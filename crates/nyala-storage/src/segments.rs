@@ -102,11 +102,12 @@ impl SegmentStore {
         unready.map_or(Ok(()), |reason| Err(StorageError::PlaceNotReached { location, reason }))
     }
 
-    /// Takes the place for one data folder: files that its catalog does not know are deleted there.
+    /// Takes the place for one catalog: files that it does not know are deleted there. `by` is the data folder, or all nodes
+    /// with the catalog; if the place belongs to the data folder `from` alone, it is given to them.
     ///
     /// # Errors
-    /// [`StorageError::PlaceTaken`] if another data folder has it.
-    pub async fn claim(&self, node: &NodeId) -> std::result::Result<(), StorageError> {
+    /// [`StorageError::PlaceTaken`] if another catalog has it.
+    pub async fn claim(&self, by: &NodeId, from: &NodeId) -> std::result::Result<(), StorageError> {
         let Some(url) = self.opened.url() else { return Ok(()) };
         let failed = |source| {
             let scheme = url.split("://").next().unwrap_or_default();
@@ -116,7 +117,7 @@ impl SegmentStore {
         // Not every store refuses to overwrite, so that it is asked first.
         let mut owner = self.owner().await.map_err(failed)?;
         if owner.is_none() {
-            let id = PutPayload::from(node.0.clone());
+            let id = PutPayload::from(by.0.clone());
             let put = self.files().put_opts(&Path::from(OWNER), id, PutMode::Create.into()).await;
             match put {
                 Ok(_) => return Ok(()),
@@ -126,7 +127,11 @@ impl SegmentStore {
             owner = self.owner().await.map_err(failed)?;
         }
         match owner {
-            Some(owner) if owner == node.0 => Ok(()),
+            Some(owner) if owner == by.0 => Ok(()),
+            Some(owner) if owner == from.0 => {
+                let given = self.files().put(&Path::from(OWNER), PutPayload::from(by.0.clone())).await;
+                given.map(|_| ()).map_err(failed)
+            }
             _ => Err(StorageError::PlaceTaken { location: url.to_owned() }),
         }
     }

@@ -23,7 +23,7 @@ pub trait Backend: Send + Sync {
 /// Compares the published snapshot with the stored one after every change.
 pub struct Subject {
     pub catalog: Catalog,
-    store: Arc<dyn CatalogStore>,
+    pub store: Arc<dyn CatalogStore>,
 }
 
 impl Subject {

@@ -30,29 +30,37 @@ pub async fn queries_are_listed_by_when_they_were_asked(backend: &dyn Backend) {
         times: 4,
         last_ms: 20,
     }];
-    subject.catalog.record_queries(&[asked("a", 10), full.clone(), asked("c", 30)], 10).await.unwrap();
+    subject
+        .catalog
+        .record_queries(&node(), &[asked("a", 10), full.clone(), asked("c", 30)], 10)
+        .await
+        .unwrap();
     let reopened = Subject::open(backend).await;
     let expected = [asked("c", 30), full, asked("a", 10)];
-    assert_eq!(reopened.catalog.query_history().await.unwrap(), expected);
+    assert_eq!(reopened.catalog.query_history(&node()).await.unwrap(), expected);
     assert_eq!(reopened.catalog.snapshot().version, version);
 }
 
 pub async fn queries_are_replaced_and_forgotten(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
-    subject.catalog.record_queries(&[asked("a", 10), asked("b", 20), asked("c", 30)], 3).await.unwrap();
+    subject
+        .catalog
+        .record_queries(&node(), &[asked("a", 10), asked("b", 20), asked("c", 30)], 3)
+        .await
+        .unwrap();
     let mut again = asked("a", 40);
     again.asked = 2;
-    subject.catalog.record_queries(&[again.clone(), asked("d", 25)], 3).await.unwrap();
+    subject.catalog.record_queries(&node(), &[again.clone(), asked("d", 25)], 3).await.unwrap();
     let expected = [again, asked("c", 30), asked("d", 25)];
-    assert_eq!(subject.catalog.query_history().await.unwrap(), expected);
+    assert_eq!(subject.catalog.query_history(&node()).await.unwrap(), expected);
 }
 
 pub async fn nothing_recorded_is_nothing_lost(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
-    assert!(subject.catalog.query_history().await.unwrap().is_empty());
-    subject.catalog.record_queries(&[asked("a", 10)], 3).await.unwrap();
-    subject.catalog.record_queries(&[], 3).await.unwrap();
-    assert_eq!(subject.catalog.query_history().await.unwrap(), [asked("a", 10)]);
+    assert!(subject.catalog.query_history(&node()).await.unwrap().is_empty());
+    subject.catalog.record_queries(&node(), &[asked("a", 10)], 3).await.unwrap();
+    subject.catalog.record_queries(&node(), &[], 3).await.unwrap();
+    assert_eq!(subject.catalog.query_history(&node()).await.unwrap(), [asked("a", 10)]);
 }
 
 fn condition(sql: &str) -> ShapeCondition {

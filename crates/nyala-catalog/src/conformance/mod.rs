@@ -8,6 +8,7 @@ pub(crate) mod commits;
 pub(crate) mod fixtures;
 pub(crate) mod history;
 pub(crate) mod jobs;
+pub(crate) mod leases;
 pub(crate) mod live;
 pub(crate) mod objects;
 pub(crate) mod relations;
@@ -74,6 +75,12 @@ macro_rules! conformance_tests {
                 queries_are_listed_by_when_they_were_asked,
                 queries_are_replaced_and_forgotten,
                 nothing_recorded_is_nothing_lost,
+            ],
+            leases: [
+                one_node_at_a_time_holds_a_lease,
+                a_lease_ends_unless_it_is_renewed,
+                changes_under_a_lost_lease_are_refused,
+                a_node_knows_itself,
             ],
             commits: [
                 versions_count_changes,

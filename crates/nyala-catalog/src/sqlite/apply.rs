@@ -14,7 +14,7 @@ use super::load;
 use super::row::{to_json, to_word};
 use super::seal::{Key, count_write, seal};
 use crate::change::Change;
-use crate::edit::Edit;
+use crate::edit::{CubeKey, Edit};
 use crate::error::CatalogError;
 use crate::rules;
 use crate::store::Applied;
@@ -55,12 +55,28 @@ async fn transact(
     }
     let mut writes = None;
     if changed {
-        execute(&mut transaction, set_version(decision.next.version)).await?;
-        seal(&mut transaction, &Key::name("nyala_meta", "key", "snapshot_version")).await?;
-        writes = Some(count_write(&mut transaction).await?);
+        writes = Some(end(&mut transaction, decision.next.version).await?);
     }
     transaction.commit().await?;
     Ok((Applied { snapshot: decision.next, segment: decision.segment, changed }, writes))
+}
+
+/// Writes a whole catalog into a new one.
+pub async fn import(writer: &SqlitePool, snapshot: &CatalogSnapshot) -> Result<(), Error> {
+    let mut connection = writer.acquire().await?;
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    for edit in Edit::all_of(snapshot) {
+        write(&mut transaction, &edit).await?;
+    }
+    end(&mut transaction, snapshot.version).await?;
+    transaction.commit().await
+}
+
+/// Sets the version, and counts the transaction.
+async fn end(connection: &mut SqliteConnection, version: SnapshotVersion) -> Result<u64, Error> {
+    execute(connection, set_version(version)).await?;
+    seal(connection, &Key::name("nyala_meta", "key", "snapshot_version")).await?;
+    count_write(connection).await
 }
 
 async fn write(connection: &mut SqliteConnection, edit: &Edit) -> Result<(), Error> {
@@ -111,7 +127,8 @@ fn written(edit: &Edit) -> Option<Key> {
             Key::id("tables", "id", table.id.0)
         }
         Edit::PutDiskStore(store) => Key::name("disk_stores", "name", &store.name),
-        Edit::AddCube(cube) | Edit::SetDefinition { cube, .. } => Key::id("cubes", "id", cube.id.0),
+        Edit::AddCube(cube) => Key::id("cubes", "id", cube.id.0),
+        Edit::SetDefinition { cube, .. } => Key::id("cubes", "id", cube.id.0),
         Edit::AddSegment(_, segment) => Key::id("segments", "id", segment.id.0),
         Edit::SetReady { segment, .. } | Edit::SetDamaged(_, segment, _) => {
             Key::id("segments", "id", segment.0)
@@ -176,7 +193,7 @@ fn add_cube(cube: &CubeEntry) -> Result<Statement<'_>, Error> {
         .bind(&cube.statement))
 }
 
-fn add_segment<'q>(cube: &CubeEntry, segment: &'q SegmentEntry) -> Result<Statement<'q>, Error> {
+fn add_segment<'q>(cube: &CubeKey, segment: &'q SegmentEntry) -> Result<Statement<'q>, Error> {
     let insert = "INSERT INTO segments (id, cube_id, state, location, source_rows, built_at_ms, \
                   droppable_joins, range, sources, key_bounds, node) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     Ok(by_id(insert, segment.id.0)

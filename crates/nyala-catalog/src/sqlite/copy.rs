@@ -22,10 +22,16 @@ pub async fn copy(catalog: &Path, target: &Path) -> Result<CatalogSnapshot, Cata
     connection.close().await?;
     copied?;
     let snapshot = verify(target).await?;
-    let path = target.to_owned();
-    let synced = tokio::task::spawn_blocking(move || std::fs::File::open(path)?.sync_all()).await;
-    synced.map_err(|_| CatalogError::Interrupted)?.map_err(failed)?;
+    sync(target).await?;
     Ok(snapshot)
+}
+
+/// Waits until a copy is on the disk.
+pub async fn sync(copy: &Path) -> Result<(), CatalogError> {
+    let path = copy.to_owned();
+    let synced = tokio::task::spawn_blocking(move || std::fs::File::open(path)?.sync_all()).await;
+    let synced = synced.map_err(|_| CatalogError::Interrupted)?;
+    synced.map_err(|source| CatalogError::Open { path: copy.to_owned(), source })
 }
 
 /// Reads the whole snapshot, and so compares every row with its checksum: a damaged copy is no backup.

@@ -2,12 +2,13 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use nyala_model::{
-    CatalogSnapshot, JobEntry, JobId, JobKind, NodeId, QualifiedName, QueryHistoryEntry, SnapshotVersion,
+    CatalogSnapshot, JobEntry, JobId, JobKind, LeaseEntry, NodeEntry, NodeId, QualifiedName,
+    QueryHistoryEntry, SnapshotVersion,
 };
 use sqlx::SqlitePool;
 use sqlx::pool::{PoolConnection, PoolOptions};
@@ -18,6 +19,7 @@ use super::mark::{self, Found, Mark};
 use super::{apply, copy, history, jobs, load, restore, schema, seal};
 use crate::change::Change;
 use crate::error::{CatalogError, is_busy, is_damage, is_disk_full};
+use crate::lease::{Fence, LeaseToken, LocalLeases};
 use crate::store::{Applied, CatalogStore};
 
 /// How long a statement waits while another process writes.
@@ -36,6 +38,8 @@ pub struct SqliteStore {
     mark: OnceLock<Mark>,
     pub(super) writer: SqlitePool,
     readers: SqlitePool,
+    /// One process at a time works on a data folder, so that they need not be stored.
+    leases: Mutex<LocalLeases>,
 }
 
 impl SqliteStore {
@@ -66,6 +70,26 @@ impl SqliteStore {
         store.opened(verified).await
     }
 
+    /// Makes a file with the entries of a snapshot, as a copy of another catalog. Fails if it is there.
+    ///
+    /// # Errors
+    /// The file cannot be made or written.
+    pub(crate) async fn create_copy(path: &Path, snapshot: &CatalogSnapshot) -> Result<(), CatalogError> {
+        create_file(path).map_err(|source| CatalogError::Open { path: path.to_owned(), source })?;
+        let store = Self::over(path, path);
+        let written = async {
+            schema::migrate(&mut *store.writer.acquire().await?).await?;
+            Ok(apply::import(&store.writer, snapshot).await?)
+        };
+        let written = written.await;
+        store.opened(written).await?.close().await;
+        copy::sync(path).await
+    }
+
+    fn local_leases(&self) -> MutexGuard<'_, LocalLeases> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Pools connect at first use, so that the first statement reports every error of opening.
     fn over(path: &Path, shown: &Path) -> Self {
         let options = SqliteConnectOptions::new()
@@ -79,6 +103,7 @@ impl SqliteStore {
             mark: OnceLock::new(),
             writer: pool(1).connect_lazy_with(writer),
             readers: pool(READERS).connect_lazy_with(options.pragma("query_only", "ON")),
+            leases: Mutex::default(),
         }
     }
 
@@ -196,7 +221,35 @@ impl CatalogStore for SqliteStore {
         load::current_version(&self.readers).await.map_err(|error| self.explain(error.into()))
     }
 
-    async fn apply(&self, base: &CatalogSnapshot, change: &Change) -> Result<Applied, CatalogError> {
+    async fn load_after(&self, _: &CatalogSnapshot) -> Result<CatalogSnapshot, CatalogError> {
+        self.load().await
+    }
+
+    async fn changed(&self) {
+        std::future::pending().await
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    async fn cluster(&self) -> Result<Option<NodeId>, CatalogError> {
+        Ok(None)
+    }
+
+    async fn agree_on_place(&self, place: &str) -> Result<String, CatalogError> {
+        Ok(place.to_owned())
+    }
+
+    async fn apply(
+        &self,
+        base: &CatalogSnapshot,
+        change: &Change,
+        fence: Option<&Fence>,
+    ) -> Result<Applied, CatalogError> {
+        if let Some(fence) = fence.filter(|fence| !self.local_leases().is_held(&fence.lease, fence.token)) {
+            return Err(CatalogError::LeaseLost { lease: fence.lease.clone() });
+        }
         let applied = apply::apply(&self.writer, base, change).await.map_err(|error| self.explain(error));
         let (applied, writes) = applied?;
         if let Some(writes) = writes {
@@ -235,15 +288,54 @@ impl CatalogStore for SqliteStore {
         jobs::list(&self.readers).await.map_err(|error| self.explain(error.into()))
     }
 
-    async fn record_queries(&self, entries: &[QueryHistoryEntry], keep: u32) -> Result<(), CatalogError> {
+    async fn record_queries(
+        &self,
+        _: &NodeId,
+        entries: &[QueryHistoryEntry],
+        keep: u32,
+    ) -> Result<(), CatalogError> {
         let recorded = history::record(&self.writer, entries, keep).await;
         let writes = recorded.map_err(|error| self.explain(error.into()))?;
         self.record(writes).await;
         Ok(())
     }
 
-    async fn query_history(&self) -> Result<Vec<QueryHistoryEntry>, CatalogError> {
+    async fn query_history(&self, _: &NodeId) -> Result<Vec<QueryHistoryEntry>, CatalogError> {
         history::list(&self.readers).await.map_err(|error| self.explain(error.into()))
+    }
+
+    async fn history_of_others(&self, _: &NodeId) -> Result<Vec<QueryHistoryEntry>, CatalogError> {
+        Ok(Vec::new())
+    }
+
+    async fn take_lease(
+        &self,
+        name: &str,
+        owner: &NodeId,
+        hold: Duration,
+    ) -> Result<Option<LeaseToken>, CatalogError> {
+        Ok(self.local_leases().take(name, owner, hold))
+    }
+
+    async fn renew_lease(&self, name: &str, token: LeaseToken, hold: Duration) -> Result<bool, CatalogError> {
+        Ok(self.local_leases().renew(name, token, hold))
+    }
+
+    async fn release_lease(&self, name: &str, token: LeaseToken) -> Result<(), CatalogError> {
+        self.local_leases().release(name, token);
+        Ok(())
+    }
+
+    async fn leases(&self) -> Result<Vec<LeaseEntry>, CatalogError> {
+        Ok(self.local_leases().list())
+    }
+
+    async fn beat(&self, node: &NodeEntry, _: Duration) -> Result<Vec<NodeEntry>, CatalogError> {
+        Ok(vec![node.clone()])
+    }
+
+    async fn leave(&self, _: &NodeId) -> Result<(), CatalogError> {
+        Ok(())
     }
 
     async fn copy_to(&self, path: &Path) -> Result<CatalogSnapshot, CatalogError> {

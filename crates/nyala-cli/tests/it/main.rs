@@ -79,6 +79,7 @@ mod server;
 mod serving;
 mod sessions;
 mod settings;
+mod shared_catalog;
 mod slt;
 mod sparse_ranges;
 mod sql_bombs;

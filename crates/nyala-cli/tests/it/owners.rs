@@ -23,13 +23,14 @@ async fn a_start_fails_the_jobs_of_its_own_node_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_build_takes_up_no_segment_of_another_node() {
+async fn one_node_at_a_time_builds_a_cube() {
     let test = TestEngine::new().await;
     test.run("CREATE LIVE TABLE f (id BIGINT PRIMARY KEY, a BIGINT)").await;
     test.run("INSERT INTO f VALUES (1, 2)").await;
     test.run("CREATE CUBE c AS SELECT sum(a) FROM f GROUP BY id").await;
     let catalog = test.engine.catalog();
     let cube = catalog.snapshot().cubes.values().next().unwrap().clone();
+    let lease = catalog.take_lease(&format!("cube {}", cube.id), &elsewhere()).await.unwrap().unwrap();
     let begin = Change::BeginSegment {
         cube: cube.id,
         revision: cube.definition.revision,
@@ -38,16 +39,27 @@ async fn a_build_takes_up_no_segment_of_another_node() {
         sources: Vec::new(),
         node: elsewhere(),
     };
-    let segment = catalog.commit(begin).await.unwrap().segment.unwrap();
+    catalog.commit_under(Some(lease.fence()), begin).await.unwrap();
     let error = test.try_run("BUILD CUBE c").await.unwrap_err();
-    assert!(error.to_string().contains("node `elsewhere` makes a segment of cube `public.c`"), "{error}");
-    let left = catalog.snapshot().cubes.values().next().unwrap().segments.clone();
-    assert_eq!(left.iter().map(|segment| segment.id).collect::<Vec<_>>(), [segment]);
-    catalog.commit(Change::DropSegment { segment }).await.unwrap();
+    assert!(
+        error.to_string().contains("cube `public.c` is being built or altered on another node"),
+        "{error}"
+    );
+    let fence = lease.fence().clone();
+    drop(lease);
+    let begun = std::time::Instant::now();
+    while catalog.leases().await.unwrap().iter().any(|lease| lease.owner == elsewhere()) {
+        assert!(begun.elapsed() < crate::program::PATIENCE, "the lease is not given back");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    // What the other node left there is over.
     test.run("BUILD CUBE c").await;
     let made = catalog.snapshot().cubes.values().next().unwrap().segments.clone();
     let node = std::fs::read_to_string(test.path("data").join("node")).unwrap();
     assert!(made.iter().all(|segment| segment.node.0 == node && !node.is_empty()));
+    let late = Change::DropSegment { segment: made[0].id };
+    let late = catalog.commit_under(Some(&fence), late).await.unwrap_err();
+    assert!(late.to_string().contains("another node has taken over"), "{late}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,8 +21,9 @@ type Floors = &'static [(&'static str, &'static [&'static str])];
 const CRATES: Floors = &[
     ("model", &[]),
     ("fuzz", &[]),
+    ("testing", &[]),
     ("patterns", &[]),
-    ("catalog", &["model"]),
+    ("catalog", &["model", "testing"]),
     ("runtime", &[]),
     ("storage", &["model", "runtime"]),
     ("sql", &["model", "patterns", "runtime", "catalog", "storage", "fuzz"]),
@@ -32,7 +33,10 @@ const CRATES: Floors = &[
     ("server", &["model", "engine", "pg", "fuzz"]),
     ("client", &[]),
     ("bench", &["model", "storage", "client"]),
-    ("cli", &["model", "runtime", "catalog", "storage", "engine", "server", "client", "bench", "fuzz"]),
+    (
+        "cli",
+        &["model", "runtime", "catalog", "storage", "engine", "server", "client", "bench", "fuzz", "testing"],
+    ),
 ];
 
 /// Which modules of its crate each module may use, for the crates that have such a table.
@@ -70,6 +74,7 @@ const ROOMS: &[(&str, &str, &[&str])] = &[(
         "plans",
         "prepared",
         "snapshots",
+        "nodes",
         "engine",
         "session",
         "authorize",

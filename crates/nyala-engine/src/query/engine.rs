@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use datafusion::execution::runtime_env::RuntimeEnv;
-use nyala_catalog::Catalog;
+use nyala_catalog::{Catalog, Lease};
 use nyala_cube::cube::build::{Background, Builds, SegmentHome};
 use nyala_cube::scan::DamageReports;
 use nyala_model::config::{BuildConfig, QueryConfig};
@@ -23,6 +23,7 @@ use super::audit::Audit;
 use super::counters::Counters;
 use super::folders::Folders;
 use super::history::History;
+use super::nodes::{Nodes, StatementsOf};
 use super::options::SessionOptions;
 use super::resources::MemoryGuard;
 use super::resources::admission::Admission;
@@ -47,6 +48,7 @@ pub struct Engine {
     pub(crate) store_changes: StoreChanges,
     pub(crate) results: Arc<ResultCache>,
     pub(crate) node: NodeId,
+    pub(crate) nodes: Arc<Nodes>,
     pub(crate) data_dir: PathBuf,
     pub(crate) query_config: QueryConfig,
 }
@@ -151,9 +153,11 @@ impl Engine {
         self.observed.audit.login(options, refused);
     }
 
-    /// Where this node records and keeps segments.
-    pub(crate) fn segment_home(&self) -> SegmentHome {
+    /// Where this node records and keeps segments. `lease` is the right to build a cube.
+    pub(crate) fn segment_home(&self, lease: Option<Arc<Lease>>) -> SegmentHome {
         SegmentHome {
+            lease,
+            readers: Arc::new(StatementsOf(Arc::clone(&self.nodes))),
             catalog: Arc::clone(self.catalog()),
             store: self.snapshots.stores().segments().clone(),
             background: self.runtime.background.clone(),
@@ -190,6 +194,7 @@ impl Engine {
     pub async fn shutdown(&self, grace: Duration) {
         let idle = || self.observed.counters.running.load(Ordering::Relaxed) == 0;
         let end = Instant::now() + grace;
+        self.nodes.drain().await;
         while !idle() && Instant::now() < end {
             tokio::time::sleep(SHUTDOWN_POLL).await;
         }
@@ -205,6 +210,7 @@ impl Engine {
         if let Some(cache) = self.snapshots.stores().cache().cloned() {
             let _ = tokio::task::spawn_blocking(move || cache.close()).await;
         }
+        self.nodes.leave().await;
         let copied = self.catalog_copies.refresh(self.catalog());
         if tokio::time::timeout(AFTER_CANCEL, copied).await.is_err() {
             tracing::warn!("the newest copy of the catalog is not made: there was no time left");

@@ -19,6 +19,7 @@ mod folders;
 mod history;
 mod live;
 mod names;
+mod nodes;
 mod open;
 mod options;
 mod plan;

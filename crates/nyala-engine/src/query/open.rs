@@ -11,13 +11,14 @@ use futures::future::BoxFuture;
 use nyala_catalog::Catalog;
 use nyala_cube::live::LiveStores;
 use nyala_cube::scan::{DamageReports, HotCuboids, Stores};
-use nyala_model::config::Config;
+use nyala_model::config::{Config, StorageConfig};
 use nyala_model::{JobState, NodeId};
 use nyala_sql::error::Result;
 use nyala_sql::statement::{PlanBudget, StatementLimits};
 use nyala_storage::data_dir::{BLOCK_CACHE, node_id};
+use nyala_storage::object::StoreKind;
 use nyala_storage::object::cache::{BlockCache, CacheOptions};
-use nyala_storage::place_of_cuboids;
+use nyala_storage::{StorageError, place_of_cuboids};
 use tokio::runtime::Handle;
 
 use super::activity::{self, Registry};
@@ -25,10 +26,11 @@ use super::answer::ResultCache;
 use super::answer::{HereOnly, Placement};
 use super::audit::Audit;
 use super::cubes::place::Place;
-use super::cubes::{damage, upkeep};
+use super::cubes::{damage, leftovers, upkeep};
 use super::engine::{Building, Engine, Observed, Runtime, StoreChanges};
 use super::history::History;
 use super::live;
+use super::nodes::Nodes;
 use super::resources::admission::Admission;
 use super::resources::threads::Threads;
 use super::resources::{Memory, MemoryGuard, process_limit_bytes, runtime, thread_count};
@@ -83,9 +85,10 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
     let (reports, found_damage) = DamageReports::new();
     let damage = Arc::new(reports);
     let source = source(config, (&catalog, &node), sessions, (&memory, &threads, &damage))?;
-    place_of_cuboids::check(&config.data_dir, config.storage.data.as_str(), &catalog.snapshot())?;
+    check_place(config, &catalog).await?;
     let store = source.stores.segments().clone();
-    let place = Place { catalog: Arc::clone(&catalog), store, node: node.clone() };
+    let owner = catalog.cluster().await?.unwrap_or_else(|| node.clone());
+    let place = Place { catalog: Arc::clone(&catalog), store, node: node.clone(), owner };
     let is_taken = place.take_now().await?;
     let snapshots = Snapshots::open(Arc::clone(&catalog), source, config.cache.plans_bytes).await?;
     let with_memory = |pool: Arc<dyn MemoryPool>| -> Result<Arc<RuntimeEnv>> {
@@ -103,11 +106,19 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
     let observed = Observed {
         counters: Arc::default(),
         registry: Arc::new(Registry::new(millis(config.query.slow_ms))),
-        history: History::start(&catalog, &runtime.background, runtime.stopping.clone()),
+        history: History::start((&catalog, &node), &runtime.background, runtime.stopping.clone()),
         audit: Audit::open(&config.server.audit_log)?,
     };
+    let snapshots = Arc::new(snapshots);
+    let nodes = Nodes::new(
+        Arc::clone(&catalog),
+        Arc::clone(&snapshots),
+        Arc::clone(&observed.registry),
+        node.clone(),
+    );
     let engine = Arc::new(Engine {
-        snapshots: Arc::new(snapshots),
+        snapshots,
+        nodes: Arc::new(nodes),
         file_checks: Arc::new(FileChecks::default()),
         catalog_copies: Arc::new(CatalogCopies::new(&config.catalog, &config.data_dir)),
         runtime,
@@ -131,8 +142,13 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
     live::temporary::drop_left_over(&engine).await;
     live::forget_leftovers_later(&engine);
     let copies = Arc::clone(&engine.catalog_copies);
-    engine.runtime.spawn(async move { copies.keep_up(&catalog).await });
-    engine.runtime.spawn(snapshots::follow(Arc::downgrade(&engine.snapshots)));
+    let (copied, followed) = (Arc::clone(&catalog), Arc::clone(&engine.file_checks));
+    engine.runtime.spawn(async move { copies.keep_up(&copied).await });
+    engine.runtime.spawn(snapshots::follow(catalog, followed, Arc::downgrade(&engine.snapshots)));
+    engine.runtime.spawn(Arc::clone(&engine.nodes).keep_telling());
+    if engine.catalog().is_shared() {
+        engine.runtime.spawn(leftovers::collect(Arc::downgrade(&engine)));
+    }
     let every = Duration::from_millis(config.cubes.check_files_ms);
     snapshots::first_file_check(&engine.file_checks, &engine.snapshots).await;
     let (checks, weak) = (Arc::clone(&engine.file_checks), Arc::downgrade(&engine.snapshots));
@@ -151,7 +167,7 @@ fn source(
     let cache = block_cache(config)?;
     let stores = Arc::new(Stores::new(
         &config.data_dir,
-        config.storage.clone(),
+        storage_rules(config, catalog.is_shared()),
         own_files(config),
         cache,
         Duration::from_millis(config.cubes.check_files_ms),
@@ -190,6 +206,31 @@ fn block_cache(config: &Config) -> Result<Option<Arc<BlockCache>>> {
 
 fn millis(ms: u64) -> Option<Duration> {
     (ms > 0).then(|| Duration::from_millis(ms))
+}
+
+/// Checks that cuboids are where the configuration says.
+async fn check_place(config: &Config, catalog: &Catalog) -> Result<()> {
+    let place = config.storage.data.as_str();
+    if !catalog.is_shared() {
+        return Ok(place_of_cuboids::check(&config.data_dir, place, &catalog.snapshot())?);
+    }
+    let configured = place_of_cuboids::canonical(place)?;
+    let noted = catalog.agree_on_place(&configured).await?;
+    if noted == configured {
+        Ok(())
+    } else {
+        Err(StorageError::CuboidsElsewhere { noted, configured }.into())
+    }
+}
+
+/// What tables may lie under. A local path means another file on each node, so that nodes with one catalog read only those
+/// that the configuration names.
+fn storage_rules(config: &Config, is_shared: bool) -> StorageConfig {
+    let mut storage = config.storage.clone();
+    if is_shared && storage.allowed_locations.is_empty() {
+        storage.allowed_locations = StoreKind::SCHEMES.iter().map(|scheme| format!("{scheme}://")).collect();
+    }
+    storage
 }
 
 /// Jobs of this node that were running when its last process died have failed.

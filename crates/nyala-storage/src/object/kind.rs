@@ -25,6 +25,9 @@ pub enum StoreKind {
 }
 
 impl StoreKind {
+    /// The schemes of all kinds.
+    pub const SCHEMES: [&str; 3] = ["s3", "gs", "az"];
+
     /// The kind with this scheme in URLs.
     pub fn of_scheme(scheme: &str) -> Option<Self> {
         match scheme {

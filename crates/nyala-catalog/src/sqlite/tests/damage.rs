@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use nyala_model::{QueryHistoryEntry, QueryShape};
 use tempfile::TempDir;
 
-use crate::conformance::fixtures::{create_table, new_table};
+use crate::conformance::fixtures::{create_table, new_table, node};
 use crate::sqlite::seal::{Key, seal};
 use crate::{Catalog, CatalogError, Change, SqliteStore};
 
@@ -145,13 +145,13 @@ async fn a_history_that_finds_the_disk_full_keeps_no_change_from_being_made() {
     let store = std::sync::Arc::new(SqliteStore::open(&path).await.unwrap());
     let catalog = Catalog::open(store.clone()).await.unwrap();
     sqlx::query("PRAGMA max_page_count = 1").execute(&store.writer).await.unwrap();
-    let error = catalog.record_queries(&[large_query()], 10).await.unwrap_err();
+    let error = catalog.record_queries(&node(), &[large_query()], 10).await.unwrap_err();
     assert!(error.is_disk_full(), "{error}");
     // Space is free again.
     sqlx::query("PRAGMA max_page_count = 1000000").execute(&store.writer).await.unwrap();
     catalog.commit(create_table("after")).await.unwrap();
-    catalog.record_queries(&[large_query()], 10).await.unwrap();
-    assert_eq!(catalog.query_history().await.unwrap(), [large_query()]);
+    catalog.record_queries(&node(), &[large_query()], 10).await.unwrap();
+    assert_eq!(catalog.query_history(&node()).await.unwrap(), [large_query()]);
 }
 
 #[tokio::test]

@@ -77,11 +77,17 @@ impl Background {
         self.runtime.spawn(work);
     }
 
-    /// Deletes by `work` after `delay`, unless the process ends before.
-    pub fn later(&self, delay: Duration, work: impl Future<Output = ()> + Send + 'static) {
+    /// Deletes by `work` after `delay` and when no query reads the files, unless the process ends before.
+    pub fn later(
+        &self,
+        delay: Duration,
+        unread: impl Future<Output = ()> + Send + 'static,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
         let deleting = Arc::clone(&self.deleting);
         self.spawn(async move {
             tokio::time::sleep(delay).await;
+            unread.await;
             let _held = deleting.read().await;
             work.await;
         });

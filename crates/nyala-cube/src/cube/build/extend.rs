@@ -21,7 +21,7 @@ use nyala_storage::SegmentStore;
 use uuid::Uuid;
 
 use super::home::Home;
-use super::leftovers::{names_of, retire_files};
+use super::leftovers::names_of;
 use super::order::{cell_order, sort_order};
 use super::run::{BuildContext, compiled};
 use super::segment::{STRAGGLERS, SegmentHome};
@@ -150,15 +150,14 @@ impl ReadySegment {
         let replaced: Vec<CuboidEntry> =
             self.before.cuboids.iter().filter(|old| old.dimensions == cuboid.dimensions).cloned().collect();
         let (segment, revision) = (self.before.id, self.revision);
-        let (catalog, background) = (Arc::clone(&self.home.catalog), self.home.background.clone());
-        let (store, folder) = (self.home.store.clone(), self.folder().to_owned());
+        let (home, folder) = (self.home.clone(), self.folder().to_owned());
         let held = Arc::clone(&self.publishing).lock_owned().await;
         let publishing = async move {
             let _held = held;
-            let sealed = store.seal(&folder, names_of(std::slice::from_ref(&cuboid))).await;
+            let sealed = home.store.seal(&folder, names_of(std::slice::from_ref(&cuboid))).await;
             sealed.map_err(DataFusionError::from)?;
-            catalog.commit(Change::ExtendSegment { segment, revision, cuboid }).await?;
-            retire_files(&store, &folder, &replaced, &background);
+            let after = home.commit(Change::ExtendSegment { segment, revision, cuboid }).await?.snapshot;
+            home.retire_files(&folder, &replaced, after.version);
             Ok(())
         };
         self.home.background.complete(publishing).await

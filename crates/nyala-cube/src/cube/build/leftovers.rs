@@ -1,22 +1,32 @@
 //! Unneeded files: of failed builds, and of replaced cuboids and segments.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::common::DataFusionError;
+use futures::future::BoxFuture;
 use nyala_catalog::Catalog;
-use nyala_model::{CatalogSnapshot, CuboidEntry, NodeId, SegmentState};
+use nyala_model::{CatalogSnapshot, CuboidEntry, SegmentState, SnapshotVersion};
 use nyala_sql::error::Result;
 use nyala_storage::data_dir::SET_ASIDE;
 use nyala_storage::{SegmentStore, path};
 
-use super::background::Background;
-use super::segment::now_ms;
+use super::segment::{SegmentHome, now_ms};
 use crate::scan::StoredFile;
 
-/// Queries that began before a replacement may read the old files for this much longer.
-const RETIREMENT: Duration = Duration::from_secs(300);
+/// Queries that began before a replacement may read the old files for this much longer, at least.
+pub const RETIREMENT: Duration = Duration::from_secs(300);
+
+/// The statements that may still read files of an older snapshot of the catalog, on any node.
+pub trait Readers: Debug + Send + Sync {
+    /// Returns when none reads a snapshot before `version` any more.
+    fn gone(&self, version: SnapshotVersion) -> BoxFuture<'static, ()>;
+}
+
+/// Folders of segments that the catalog does not know, and unknown files in folders of ready segments.
+pub type Leftovers = BTreeMap<String, Option<Vec<String>>>;
 
 /// Whether every file of a cuboid is as it was written, down to the last byte: a cuboid made from damaged files
 /// would get valid checksums.
@@ -53,20 +63,15 @@ fn of_none(mut names: Vec<String>, cuboids: &[CuboidEntry]) -> Vec<String> {
     names
 }
 
-/// At start: deletes files that no segment of the catalog owns. Segments of interrupted builds stay, so that
-/// the builds can go on.
+/// Deletes files that no segment of the catalog owns, for a node alone, before it begins to build. Segments of interrupted
+/// builds stay, so that the builds can go on.
 ///
 /// Files that a restored catalog does not know may belong to the lost newer catalog: they are moved to a folder
 /// where the user finds them.
-pub async fn remove_leftovers(catalog: &Catalog, store: &SegmentStore, node: &NodeId) -> Result<()> {
-    let leftovers = leftovers(&catalog.snapshot(), store, node).await?;
+pub async fn remove_leftovers(catalog: &Catalog, store: &SegmentStore) -> Result<()> {
+    let leftovers = leftovers(&catalog.snapshot(), store).await?;
     if !catalog.restored().await? {
-        for (folder, names) in leftovers {
-            match names {
-                None => store.remove(&folder).await,
-                Some(names) => store.remove_files(&folder, &names).await,
-            }
-        }
+        remove_all(store, &leftovers).await;
         return Ok(());
     }
     if !leftovers.is_empty() {
@@ -87,42 +92,53 @@ pub async fn remove_leftovers(catalog: &Catalog, store: &SegmentStore, node: &No
     Ok(catalog.forget_restored().await?)
 }
 
-/// Folders of segments that the catalog does not know, and unknown files in folders of ready segments.
-async fn leftovers(
-    snapshot: &CatalogSnapshot,
-    store: &SegmentStore,
-    node: &NodeId,
-) -> Result<Vec<(String, Option<Vec<String>>)>> {
+/// What no segment of the catalog owns now. While other nodes build, the files of a cuboid are there before it is recorded:
+/// what is left over is known by being there for long.
+pub async fn leftovers(snapshot: &CatalogSnapshot, store: &SegmentStore) -> Result<Leftovers> {
     let segments = || snapshot.cubes.values().flat_map(|cube| &cube.segments);
     let owned: BTreeSet<&str> = segments().map(|segment| segment.location.as_str()).collect();
     let mut names = store.all_names().await.map_err(DataFusionError::from)?;
     let unknown = names.keys().filter(|folder| !owned.contains(folder.as_str()));
-    let mut leftovers: Vec<_> = unknown.map(|folder| (folder.clone(), None)).collect();
-    // Cuboids may have been replaced or dropped, or been on their way into a segment that was ready. Another node may be
-    // adding files to a segment that it made.
-    for segment in segments().filter(|s| s.state == SegmentState::Ready && node.owns(&s.node)) {
+    let mut leftovers: Leftovers = unknown.map(|folder| (folder.clone(), None)).collect();
+    // Cuboids may have been replaced or dropped, or been on their way into a segment that was ready.
+    for segment in segments().filter(|segment| segment.state == SegmentState::Ready) {
         let names = of_none(names.remove(&segment.location).unwrap_or_default(), &segment.cuboids);
         if !names.is_empty() {
-            leftovers.push((segment.location.clone(), Some(names)));
+            leftovers.insert(segment.location.clone(), Some(names));
         }
     }
     Ok(leftovers)
 }
 
-/// Deletes a folder once no query can be reading it. Should the process end before, the next one does.
-pub fn retire(store: &SegmentStore, folder: &str, background: &Background) {
-    let (store, folder) = (store.clone(), folder.to_owned());
-    background.later(RETIREMENT, async move { store.remove(&folder).await });
+/// Deletes them.
+pub async fn remove_all(store: &SegmentStore, leftovers: &Leftovers) {
+    for (folder, names) in leftovers {
+        match names {
+            None => store.remove(folder).await,
+            Some(names) => store.remove_files(folder, names).await,
+        }
+    }
 }
 
-/// Deletes files once no query can be reading them.
-pub fn retire_files(store: &SegmentStore, folder: &str, cuboids: &[CuboidEntry], background: &Background) {
-    let names = names_of(cuboids);
-    if names.is_empty() {
-        return;
+impl SegmentHome {
+    /// Deletes a folder once no query can be reading it: it is not in snapshots from this version on. Should the process end
+    /// before, the folder is left over.
+    pub fn retire(&self, folder: &str, since: SnapshotVersion) {
+        let (store, folder) = (self.store.clone(), folder.to_owned());
+        let gone = self.readers.gone(since);
+        self.background.later(RETIREMENT, gone, async move { store.remove(&folder).await });
     }
-    let (store, folder) = (store.clone(), folder.to_owned());
-    background.later(RETIREMENT, async move { store.remove_files(&folder, &names).await });
+
+    /// Deletes files of a folder once no query can be reading them.
+    pub fn retire_files(&self, folder: &str, cuboids: &[CuboidEntry], since: SnapshotVersion) {
+        let names = names_of(cuboids);
+        if names.is_empty() {
+            return;
+        }
+        let (store, folder) = (self.store.clone(), folder.to_owned());
+        let gone = self.readers.gone(since);
+        self.background.later(RETIREMENT, gone, async move { store.remove_files(&folder, &names).await });
+    }
 }
 
 /// Names of the files of cuboids.

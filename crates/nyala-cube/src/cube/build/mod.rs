@@ -45,7 +45,7 @@ pub use filled::FilledSteps;
 pub use fold::due_fold_merge;
 pub use groups::groups;
 pub(super) use joins::droppable_joins;
-pub use leftovers::{remove_leftovers, retire, retire_files};
+pub use leftovers::{Leftovers, RETIREMENT, Readers, leftovers, remove_all, remove_leftovers};
 pub use progress::BuildStats;
 pub use progress::{Builds, Progress};
 pub use run::{BuildContext, RangeFacts, Survey, build, merge, record_gap, survey};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use datafusion::common::DataFusionError;
-use nyala_catalog::{Catalog, Change};
+use nyala_catalog::{Catalog, CatalogError, Change, Committed, Lease};
 use nyala_model::{
     CatalogSnapshot, CuboidEntry, NodeId, QualifiedName, SegmentId, SegmentRange, SegmentState, SourceFiles,
 };
@@ -13,7 +13,7 @@ use nyala_storage::SegmentStore;
 use uuid::Uuid;
 
 use super::background::Background;
-use super::leftovers::{is_whole, names_of, remove_unfinished, retire};
+use super::leftovers::{Readers, is_whole, names_of, remove_unfinished};
 
 /// A file operation that was under way when its task was stopped still ends, and may put its file in
 /// place after the folder was deleted; so deletion waits this long, and is done twice.
@@ -45,7 +45,7 @@ pub struct SegmentFacts {
     pub key_bounds: Option<(i64, i64)>,
 }
 
-/// Where the segments of this node are recorded, kept and deleted.
+/// Where segments are recorded, kept and deleted.
 #[derive(Debug, Clone)]
 pub struct SegmentHome {
     /// Where they are recorded.
@@ -56,6 +56,18 @@ pub struct SegmentHome {
     pub background: Background,
     /// This node.
     pub node: NodeId,
+    /// The right to build the cube, for those who make its segments: what this node commits after it has lost the right
+    /// is refused.
+    pub lease: Option<Arc<Lease>>,
+    /// Who may still read files that were replaced.
+    pub readers: Arc<dyn Readers>,
+}
+
+impl SegmentHome {
+    /// Makes a change under the lease, if there is one.
+    pub async fn commit(&self, change: Change) -> std::result::Result<Committed, CatalogError> {
+        self.catalog.commit_under(self.lease.as_deref().map(Lease::fence), change).await
+    }
 }
 
 /// A segment being written. Unless it is published, dropping it gives its space back.
@@ -69,16 +81,14 @@ pub struct NewSegment {
 
 impl NewSegment {
     /// Takes up a segment of an interrupted build, or records a new one. Returns the finished cuboids. Other
-    /// unfinished segments of this node with such rows are dropped.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InUse`] if another node makes a segment with some of the rows.
+    /// unfinished segments with such rows are dropped: their builds have ended, since the caller has the right to build
+    /// the cube.
     pub async fn begin_or_resume(
         cube: &QualifiedName,
         wanted: &WantedSegment,
         home: &SegmentHome,
     ) -> Result<(Self, Vec<CuboidEntry>)> {
-        let SegmentHome { catalog, store, background, node } = home;
+        let SegmentHome { catalog, store, background, .. } = home;
         let abandoned = background.abandoned();
         let snapshot = catalog.snapshot();
         let left = snapshot.cubes.get(cube).map(|entry| entry.segments.clone()).unwrap_or_default();
@@ -86,17 +96,11 @@ impl NewSegment {
         let left = left.into_iter().filter(|s| s.state == SegmentState::Building);
         for segment in left.filter(|segment| !abandoned.contains(&segment.id)) {
             let same = segment.range == wanted.range && segment.sources == wanted.sources;
-            if !node.owns(&segment.node) {
-                if segment.range.overlaps(wanted.range) {
-                    return Err(made_elsewhere(cube, &segment.node));
-                }
-                continue;
-            }
             if same && resumed.is_none() {
                 resumed = Some(segment);
             } else if same || segment.range.overlaps(wanted.range) {
+                home.commit(Change::DropSegment { segment: segment.id }).await?;
                 store.remove(&segment.location).await;
-                catalog.commit(Change::DropSegment { segment: segment.id }).await?;
             }
         }
         let Some(segment) = resumed else {
@@ -136,7 +140,7 @@ impl NewSegment {
             sources: wanted.sources.clone(),
             node: home.node.clone(),
         };
-        let segment = home.catalog.commit(change).await?.segment;
+        let segment = home.commit(change).await?.segment;
         let id = segment.ok_or_else(|| QueryError::internal("the catalog gave a segment no id"))?;
         Ok(Self { home: home.clone(), id, folder, mark: mark_of(wanted), published: false })
     }
@@ -161,7 +165,7 @@ impl NewSegment {
     /// Records a finished cuboid.
     pub async fn add(&self, cuboid: &CuboidEntry) -> Result<()> {
         let change = Change::AddCuboid { segment: self.id, cuboid: cuboid.clone() };
-        self.home.catalog.commit(change).await?;
+        self.home.commit(change).await?;
         Ok(())
     }
 
@@ -192,7 +196,7 @@ impl NewSegment {
             droppable_joins,
             key_bounds,
         };
-        let after = self.home.catalog.commit(change).await?.snapshot;
+        let after = self.home.commit(change).await?.snapshot;
         self.published = true;
         self.home.background.settle(self.id);
         let ready = |snapshot: &CatalogSnapshot| {
@@ -202,7 +206,7 @@ impl NewSegment {
         let kept = ready(&after);
         for old in ready(&before).into_iter().filter(|s| s.state != SegmentState::Building) {
             if !kept.iter().any(|segment| segment.id == old.id) {
-                retire(&self.home.store, &old.location, &self.home.background);
+                self.home.retire(&old.location, after.version);
             }
         }
         Ok(())
@@ -218,22 +222,27 @@ impl Drop for NewSegment {
     }
 }
 
-/// Deletes the files of an abandoned segment, and then its record in the catalog.
+/// Takes an abandoned segment out of the catalog, and then deletes its files. If the lease is lost, another node may go on
+/// with both.
 fn give_back(home: &SegmentHome, id: SegmentId, folder: &str) {
-    let (catalog, settled) = (Arc::clone(&home.catalog), home.background.clone());
-    let (store, folder) = (home.store.clone(), folder.to_owned());
+    let (home, folder) = (home.clone(), folder.to_owned());
     home.background.abandon(id);
-    home.background.finish(async move {
-        for _ in 0..2 {
-            tokio::time::sleep(STRAGGLERS).await;
-            store.remove(&folder).await;
-        }
-        match catalog.commit(Change::DropSegment { segment: id }).await {
-            Ok(_) => settled.settle(id),
+    let (background, settled) = (home.background.clone(), home.background.clone());
+    background.finish(async move {
+        tokio::time::sleep(STRAGGLERS).await;
+        match home.commit(Change::DropSegment { segment: id }).await {
+            Ok(_) => {}
+            Err(CatalogError::LeaseLost { .. }) => return settled.settle(id),
             Err(error) => {
                 tracing::warn!(segment = id.0, %error, "an abandoned segment stays in the catalog until restart");
+                return;
             }
         }
+        for _ in 0..2 {
+            home.store.remove(&folder).await;
+            tokio::time::sleep(STRAGGLERS).await;
+        }
+        settled.settle(id);
     });
 }
 
@@ -253,12 +262,6 @@ impl Drop for LeftSegments {
             give_back(&self.home, segment.id, &segment.location);
         }
     }
-}
-
-fn made_elsewhere(cube: &QualifiedName, node: &NodeId) -> QueryError {
-    let message = format!("node `{node}` makes a segment of cube `{cube}` with some of these rows");
-    QueryError::new(ErrorKind::InUse, message)
-        .hint("wait until that build has ended; SHOW SEGMENTS lists them")
 }
 
 fn mark_of(wanted: &WantedSegment) -> String {
@@ -283,6 +286,15 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
     const FILE: &str = "0-0.parquet";
+
+    #[derive(Debug)]
+    struct NoReaders;
+
+    impl Readers for NoReaders {
+        fn gone(&self, _: nyala_model::SnapshotVersion) -> futures::future::BoxFuture<'static, ()> {
+            std::future::ready(()).boxed()
+        }
+    }
 
     /// A catalog with one cube.
     struct Subject {
@@ -351,6 +363,8 @@ mod tests {
                 store: SegmentStore::local(self.folder.path()).unwrap(),
                 background: self.background.clone(),
                 node: NodeId("here".to_owned()),
+                lease: None,
+                readers: Arc::new(NoReaders),
             }
         }
 

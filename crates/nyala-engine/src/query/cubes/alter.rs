@@ -6,17 +6,17 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_catalog::Change;
 use nyala_cube::cube::alter;
-use nyala_cube::cube::build::{retire, retire_files};
-use nyala_model::{CubeEntry, CuboidEntry};
+use nyala_cube::cube::build::SegmentHome;
+use nyala_model::{CatalogSnapshot, CubeEntry, CuboidEntry, QualifiedName};
 use nyala_sql::error::{QueryError, Result};
 use nyala_sql::statement::{AlterAction, AlterCube};
 
 use super::build::{busy, find};
+use super::lease::lease;
 use super::upkeep::drop_outdated;
 use crate::query::answer::{Answer, Completion};
 use crate::query::authorize::Caller;
 use crate::query::command::Command;
-use crate::query::engine::Engine;
 use crate::query::execution::Execution;
 
 /// `ALTER CUBE`.
@@ -53,6 +53,7 @@ async fn run(statement: &AlterCube, execution: Execution<'_>) -> Result<Answer> 
     let (engine, settings) = (execution.engine(), &execution.settings);
     let name = execution.name(&statement.name)?;
     let _taken = engine.building.jobs.take(&name).ok_or_else(|| busy(&name))?;
+    let lease = lease(engine, find(engine, &name)?.entry.id, &name).await?;
     let cube = find(engine, &name)?;
     let context = engine.snapshots.current();
     let (state, limits) = (context.state(settings), *engine.snapshots.limits());
@@ -68,29 +69,30 @@ async fn run(statement: &AlterCube, execution: Execution<'_>) -> Result<Answer> 
         statement: alteration.statement,
         moves: alteration.moves,
     };
+    let home = engine.segment_home(Some(lease));
     let altered = async {
-        let after = engine.snapshots.catalog().commit(change).await?.snapshot;
+        let after = home.commit(change).await?.snapshot;
         engine.snapshots.refresh().await?;
-        give_back(engine, &cube.entry, after.cubes.get(&name));
+        give_back(&home, &cube.entry, &after, &name);
         Ok::<_, QueryError>(())
     };
     // Made even if the statement stops waiting.
     execution.deadline.hand_over(altered).await?;
-    drop_outdated(engine, &name).await?;
+    drop_outdated(engine, &home, &name).await?;
     Ok(Completion::of("ALTER CUBE"))
 }
 
 /// Deletes the files that the cube no longer needs, once no query can be reading them.
-fn give_back(engine: &Engine, before: &CubeEntry, after: Option<&Arc<CubeEntry>>) {
+fn give_back(home: &SegmentHome, before: &CubeEntry, after: &CatalogSnapshot, name: &QualifiedName) {
     for segment in &before.segments {
-        let (store, folder) = (engine.snapshots.stores().segments(), &segment.location);
-        let kept = after.and_then(|cube| cube.segments.iter().find(|other| other.id == segment.id));
+        let cube = after.cubes.get(name);
+        let kept = cube.and_then(|cube| cube.segments.iter().find(|other| other.id == segment.id));
         let Some(kept) = kept else {
-            retire(store, folder, &engine.runtime.background);
+            home.retire(&segment.location, after.version);
             continue;
         };
         let needed = |cuboid: &CuboidEntry| kept.cuboids.iter().any(|other| other.files == cuboid.files);
         let dropped: Vec<CuboidEntry> = segment.cuboids.iter().filter(|c| !needed(c)).cloned().collect();
-        retire_files(store, folder, &dropped, &engine.runtime.background);
+        home.retire_files(&segment.location, &dropped, after.version);
     }
 }

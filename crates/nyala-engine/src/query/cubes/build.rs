@@ -7,6 +7,7 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use nyala_catalog::CatalogError;
 use nyala_cube::cube::build::{BuildContext, FilledSteps, LeftSegments, Work, is_due, unheld, wanted};
 use nyala_cube::cube::{Dice, ReadyCube, live_tables};
 use nyala_cube::live::Pins;
@@ -19,6 +20,7 @@ use tokio::sync::Mutex;
 
 use super::bounds::bounds;
 use super::jobs::begin;
+use super::lease::lease;
 use super::maker::{Maker, wait_before};
 use crate::query::answer::{Answer, Completion};
 use crate::query::authorize::Caller;
@@ -93,6 +95,7 @@ pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> R
     open(&cube).await?;
     // From here on no other job changes the cube.
     let taken = engine.building.jobs.take(name).ok_or_else(|| busy(name))?;
+    let lease = lease(engine, cube.entry.id, name).await?;
     engine.snapshots.refresh().await?;
     // Which ranges have no rows is found in this listing of files, and recorded with it: rows that come meanwhile make
     // such a range stale.
@@ -128,12 +131,12 @@ pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> R
             &usual,
         ),
         frugal: frugal_state(engine, &pins, &usual),
-        home: engine.segment_home(),
+        home: engine.segment_home(Some(Arc::clone(&lease))),
         store: Arc::clone(engine.snapshots.stores().segments().files()),
         config: engine.building.config.clone(),
         progress: Arc::clone(&progress),
     };
-    let left = LeftSegments { cube: name.clone(), home: engine.segment_home() };
+    let left = LeftSegments { cube: name.clone(), home: context.home.clone() };
     let range = range_of_all(&works);
     let (name, survey) = (wish.name, Mutex::default());
     let maker = Maker { engine: Arc::clone(engine), name, context, pins, before, range, survey };
@@ -150,6 +153,10 @@ pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> R
             work.stop().await;
             let message = format!("job {} was cancelled", progress.entry().id.0);
             Err(QueryError::new(ErrorKind::Cancelled, message))
+        }
+        () = lease.lost() => {
+            work.stop().await;
+            Err(CatalogError::LeaseLost { lease: lease.fence().lease.clone() }.into())
         }
         outcome = work.joined() => outcome,
     };

@@ -7,7 +7,6 @@ use datafusion::sql::sqlparser::ast::{ObjectName, visit_relations};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_catalog::Change;
-use nyala_cube::cube::build::retire;
 use nyala_cube::cube::define;
 use nyala_model::CatalogSnapshot;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
@@ -106,8 +105,8 @@ impl Drop<'_> {
             let change = Change::DropCube { name, if_exists: self.if_exists };
             let done = execution.commit(change, "DROP CUBE").await?;
             if let Some(id) = files {
-                let store = engine.snapshots.stores().segments();
-                retire(store, &format!("cubes/{id}/"), &engine.runtime.background);
+                let since = engine.catalog().snapshot().version;
+                engine.segment_home(None).retire(&format!("cubes/{id}/"), since);
             }
             Ok(done)
         };

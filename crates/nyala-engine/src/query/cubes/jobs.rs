@@ -261,6 +261,7 @@ pub fn jobs_schema() -> SchemaRef {
         number("percent"),
         number("seconds_left"),
         number("retries"),
+        text("node"),
     ]))
 }
 
@@ -285,6 +286,7 @@ pub async fn jobs(engine: &Engine) -> Result<RecordBatch> {
         numbers(jobs.iter().map(|job| Some(job.percent().into()))),
         numbers(jobs.iter().map(|job| job.remaining_ms(now).map(|ms| ms / 1000))),
         numbers(jobs.iter().map(|job| Some(job.retries.into()))),
+        texts(jobs.iter().map(|job| Some(job.node.0.as_str()).filter(|node| !node.is_empty()))),
     ];
     batch(jobs_schema(), columns)
 }

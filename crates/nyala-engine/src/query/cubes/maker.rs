@@ -90,7 +90,7 @@ impl Maker {
 
     /// Makes the segments in turn, then applies retention and merges.
     pub async fn make_all(&self, works: Vec<Work>) -> Result<()> {
-        upkeep::drop_gaps(&self.engine, &self.name, &works).await?;
+        upkeep::drop_gaps(&self.engine, &self.context.home, &self.name, &works).await?;
         for group in groups(&*self.cube()?, works) {
             let known = self.prepare(&group).await;
             for work in group {

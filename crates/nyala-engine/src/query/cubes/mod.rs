@@ -7,6 +7,7 @@ pub mod check;
 pub mod create;
 pub mod damage;
 pub mod jobs;
+pub mod leftovers;
 pub mod place;
 pub mod recommend;
 pub mod segments;
@@ -15,5 +16,6 @@ pub mod upkeep;
 
 mod bounds;
 mod budget;
+mod lease;
 mod maker;
 mod unused;

@@ -21,6 +21,8 @@ pub struct Place {
     pub catalog: Arc<Catalog>,
     pub store: SegmentStore,
     pub node: NodeId,
+    /// Whom the place belongs to: all nodes of a catalog together, or this one.
+    pub owner: NodeId,
 }
 
 impl Place {
@@ -57,9 +59,13 @@ impl Place {
     }
 
     async fn take(&self) -> Result<()> {
-        self.store.claim(&self.node).await?;
+        self.store.claim(&self.owner, &self.node).await?;
+        if self.catalog.is_shared() {
+            // Other nodes may be building: leftovers are found by and by.
+            return Ok(());
+        }
         // Builds wait for `set_unready(None)`: a segment that begins during the listing would look like a leftover.
-        remove_leftovers(&self.catalog, &self.store, &self.node).await
+        remove_leftovers(&self.catalog, &self.store).await
     }
 
     fn wait(&self, error: &QueryError) {

@@ -12,7 +12,8 @@ use futures::future::BoxFuture;
 use nyala_cube::cube::{Coverage, show_range};
 use nyala_cube::live::Pins;
 use nyala_model::{
-    CubeEntry, DimensionSet, KeyRange, KeySet, QualifiedName, SegmentEntry, SegmentRange, SegmentState,
+    CubeEntry, DimensionSet, KeyRange, KeySet, NodeEntry, NodeId, QualifiedName, SegmentEntry, SegmentRange,
+    SegmentState,
 };
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
@@ -22,6 +23,7 @@ use crate::query::columns::{batch, number, numbers, text, texts, time, times};
 use crate::query::command::Command;
 use crate::query::engine::Engine;
 use crate::query::execution::Execution;
+use crate::query::nodes::Nodes;
 
 /// `SHOW SEGMENTS`.
 pub struct ShowSegments<'s> {
@@ -115,11 +117,13 @@ struct Row<'a> {
 /// All segments in the order of ranges, and the holes between them.
 pub fn segments(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordBatch> {
     let context = engine.snapshots.current();
+    let nodes: Vec<NodeEntry> = engine.nodes.all().into_iter().filter(Nodes::is_alive).collect();
+    let others: Vec<&NodeId> = nodes.iter().map(|node| &node.id).filter(|id| **id != engine.node).collect();
     let mut rows = Vec::new();
     for cube in chosen(context.snapshot(), only)? {
         let coverage = coverage_now(engine, cube);
         let running = engine.build_progress().iter().any(|job| job.cube == cube.name);
-        rows.extend(segments_of(cube, &coverage, running));
+        rows.extend(segments_of(cube, &coverage, |segment| running || others.contains(&&segment.node)));
     }
     let ranges: Vec<String> =
         rows.iter().map(|row| show_range(row.cube.definition.partition.as_ref(), row.range)).collect();
@@ -147,7 +151,12 @@ pub fn coverage_now(engine: &Engine, cube: &CubeEntry) -> Coverage {
     found.map(|cube| cube.coverage.clone()).unwrap_or_default()
 }
 
-fn segments_of<'a>(cube: &'a CubeEntry, coverage: &Coverage, running: bool) -> Vec<Row<'a>> {
+/// `is_made` tells whether the node that makes a segment is at it.
+fn segments_of<'a>(
+    cube: &'a CubeEntry,
+    coverage: &Coverage,
+    is_made: impl Fn(&SegmentEntry) -> bool,
+) -> Vec<Row<'a>> {
     let mut rows: Vec<Row<'a>> = cube
         .segments
         .iter()
@@ -155,7 +164,7 @@ fn segments_of<'a>(cube: &'a CubeEntry, coverage: &Coverage, running: bool) -> V
             let stale = coverage.why_stale(segment.id).map(str::to_owned);
             let outstanding = cube.definition.outstanding(segment).len();
             let state = match (segment.state, &stale) {
-                (SegmentState::Building, _) if running => "building",
+                (SegmentState::Building, _) if is_made(segment) => "building",
                 // Its process died; the next build of the range continues it.
                 (SegmentState::Building, _) => "interrupted",
                 (SegmentState::Damaged, _) => "damaged",

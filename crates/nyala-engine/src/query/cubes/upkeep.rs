@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use nyala_catalog::Change;
 use nyala_cube::cube::ReadyCube;
-use nyala_cube::cube::build::{Work, due_fold_merge, is_due, kept_from, retire};
+use nyala_cube::cube::build::{SegmentHome, Work, due_fold_merge, is_due, kept_from};
 use nyala_cube::live::Pins;
-use nyala_model::{CubeId, JobKind, QualifiedName, SegmentEntry, SegmentRange, SegmentState};
+use nyala_model::{
+    CubeId, JobKind, QualifiedName, SegmentEntry, SegmentRange, SegmentState, SnapshotVersion,
+};
 use nyala_sql::error::{ErrorKind, Result};
 
 use super::build::{Wish, find, run_job};
@@ -24,7 +26,7 @@ const REST_AFTER_WORK: u32 = 9;
 
 /// Drops outdated segments and merges due ones, as part of the job that built something.
 pub async fn after_build(maker: &Maker) -> Result<()> {
-    drop_outdated(&maker.engine, &maker.name).await?;
+    drop_outdated(&maker.engine, &maker.context.home, &maker.name).await?;
     loop {
         let cube = maker.cube()?;
         let Some(merge) = due_merge(&cube) else { return Ok(()) };
@@ -43,13 +45,18 @@ pub async fn after_build(maker: &Maker) -> Result<()> {
 
 /// Drops segments older than the cube's retention, and ranges without rows that may have some now. Queries read their
 /// rows from the tables.
-pub async fn drop_outdated(engine: &Arc<Engine>, name: &QualifiedName) -> Result<()> {
+pub async fn drop_outdated(engine: &Arc<Engine>, home: &SegmentHome, name: &QualifiedName) -> Result<()> {
     let cube = find(engine, name)?;
-    drop_segments(engine, name, outdated(&cube)).await
+    drop_segments(engine, home, name, outdated(&cube)).await
 }
 
 /// Drops ranges without rows that others are made in a part of. What is left of one is found again by the next build.
-pub async fn drop_gaps(engine: &Arc<Engine>, name: &QualifiedName, works: &[Work]) -> Result<()> {
+pub async fn drop_gaps(
+    engine: &Arc<Engine>,
+    home: &SegmentHome,
+    name: &QualifiedName,
+    works: &[Work],
+) -> Result<()> {
     let cube = find(engine, name)?;
     let made = works.iter().filter(|work| !matches!(work, Work::Extend(..)));
     let made: Vec<SegmentRange> = made.map(Work::range).collect();
@@ -57,23 +64,25 @@ pub async fn drop_gaps(engine: &Arc<Engine>, name: &QualifiedName, works: &[Work
     // One that a new segment contains goes when that is published.
     let cut = |gap: &SegmentEntry| made.iter().any(|r| r.overlaps(gap.range) && !r.contains(gap.range));
     let replaced = gaps.filter(|gap| cut(gap)).cloned();
-    drop_segments(engine, name, replaced.collect()).await
+    drop_segments(engine, home, name, replaced.collect()).await
 }
 
 async fn drop_segments(
     engine: &Arc<Engine>,
+    home: &SegmentHome,
     name: &QualifiedName,
     segments: Vec<SegmentEntry>,
 ) -> Result<()> {
+    let mut since = SnapshotVersion::default();
     for segment in &segments {
-        engine.snapshots.catalog().commit(Change::DropSegment { segment: segment.id }).await?;
+        since = home.commit(Change::DropSegment { segment: segment.id }).await?.snapshot.version;
         tracing::info!(cube = %name, segment = segment.id.0, "a segment is not needed any more");
     }
     if !segments.is_empty() {
         engine.snapshots.refresh().await?;
     }
     for segment in segments {
-        retire(engine.snapshots.stores().segments(), &segment.location, &engine.runtime.background);
+        home.retire(&segment.location, since);
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Moves ended queries to the book, and the book to the catalog.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use crossbeam_queue::SegQueue;
 use nyala_catalog::Catalog;
 use nyala_cube::cube::Asked;
 use nyala_cube::cube::build::{Background, now_ms};
-use nyala_model::QueryHistoryEntry;
+use nyala_model::{NodeId, QueryHistoryEntry};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -78,17 +79,27 @@ pub struct History {
     /// Readers that wait until every query that ended before is in the book.
     asking: Sender<oneshot::Sender<()>>,
     book: Arc<Mutex<Book>>,
+    catalog: Arc<Catalog>,
+    node: NodeId,
 }
 
 impl History {
-    /// Starts the task that keeps the book. When the engine stops or is dropped, it stores the rest and ends.
-    pub fn start(catalog: &Arc<Catalog>, background: &Background, stopping: CancellationToken) -> Self {
+    /// Starts the task that keeps the book of this node. When the engine stops or is dropped, it stores the rest and ends.
+    pub fn start(
+        (catalog, node): (&Arc<Catalog>, &NodeId),
+        background: &Background,
+        stopping: CancellationToken,
+    ) -> Self {
         let (asking, receiver) = channel(ASKING);
         let (book, ended) = (Arc::new(Mutex::new(Book::default())), Arc::new(Ended::default()));
-        let keeper =
-            Keeper { catalog: Arc::clone(catalog), book: Arc::clone(&book), ended: Arc::clone(&ended) };
+        let keeper = Keeper {
+            catalog: Arc::clone(catalog),
+            node: node.clone(),
+            book: Arc::clone(&book),
+            ended: Arc::clone(&ended),
+        };
         background.finish(keeper.keep(receiver, stopping));
-        Self { ended, asking, book }
+        Self { ended, asking, book, catalog: Arc::clone(catalog), node: node.clone() }
     }
 
     /// A query that has been planned; it ends when this is dropped.
@@ -96,15 +107,40 @@ impl History {
         Recording { asked, begun, left_out: Duration::ZERO, rows: 0, ended: Arc::clone(&self.ended) }
     }
 
-    /// All entries, with every query that ended before this call; the query asked last comes first.
+    /// All entries, with every query that ended on this node before this call, and what the other nodes have stored; the
+    /// query asked last comes first.
     pub async fn entries(&self) -> Vec<QueryHistoryEntry> {
         let (sender, caught_up) = oneshot::channel();
         if self.asking.send(sender).await.is_ok() {
             // An error means that the engine stops, and there is nothing more to wait for.
             let _ = caught_up.await;
         }
-        self.book.lock().unwrap_or_else(PoisonError::into_inner).entries()
+        let own = self.book.lock().unwrap_or_else(PoisonError::into_inner).entries();
+        match self.catalog.history_of_others(&self.node).await {
+            Ok(others) => together(own, others),
+            Err(error) => {
+                tracing::warn!(%error, "the query history of other nodes is left out");
+                own
+            }
+        }
     }
+}
+
+fn together(own: Vec<QueryHistoryEntry>, others: Vec<QueryHistoryEntry>) -> Vec<QueryHistoryEntry> {
+    if others.is_empty() {
+        return own;
+    }
+    let mut all: HashMap<String, QueryHistoryEntry> =
+        own.into_iter().map(|entry| (entry.id.clone(), entry)).collect();
+    for other in others {
+        match all.get_mut(&other.id) {
+            Some(known) => known.add(&other),
+            None => drop(all.insert(other.id.clone(), other)),
+        }
+    }
+    let mut all: Vec<QueryHistoryEntry> = all.into_values().collect();
+    all.sort_by(|a, b| b.last_asked_ms.cmp(&a.last_asked_ms).then_with(|| a.id.cmp(&b.id)));
+    all
 }
 
 /// A running query, recorded at its end, however it ends.
@@ -142,13 +178,14 @@ impl Drop for Recording {
 
 struct Keeper {
     catalog: Arc<Catalog>,
+    node: NodeId,
     book: Arc<Mutex<Book>>,
     ended: Arc<Ended>,
 }
 
 impl Keeper {
     async fn keep(self, mut asking: Receiver<oneshot::Sender<()>>, stopping: CancellationToken) {
-        match self.catalog.query_history().await {
+        match self.catalog.query_history(&self.node).await {
             Ok(entries) => self.with_book(|book| book.load(entries)),
             Err(error) => tracing::warn!(%error, "the query history begins anew"),
         }
@@ -187,7 +224,7 @@ impl Keeper {
         if changed.is_empty() {
             return;
         }
-        if let Err(error) = self.catalog.record_queries(&changed, KEPT).await {
+        if let Err(error) = self.catalog.record_queries(&self.node, &changed, KEPT).await {
             tracing::warn!(%error, "the query history was not stored; it is tried again");
             self.with_book(|book| book.not_stored(&changed));
         }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use nyala_catalog::{CatalogError, Change};
-use nyala_cube::cube::build::retire;
 use nyala_cube::live::{OpenStore, OpenedAt};
 use nyala_model::{CatalogSnapshot, SegmentEntry, SegmentState};
 use nyala_sql::error::Result;
@@ -30,12 +29,13 @@ pub async fn drop_lost_segments(engine: &Arc<Engine>) -> Result<()> {
             });
             for segment in lost {
                 tracing::warn!(cube = %cube.name, store = %store.name(), "a disk store is older than a segment, which is dropped");
-                match engine.snapshots.catalog().commit(Change::DropSegment { segment: segment.id }).await {
+                let home = engine.segment_home(None);
+                let after = match home.commit(Change::DropSegment { segment: segment.id }).await {
                     // A build has replaced it.
                     Err(CatalogError::NotFound { .. }) => continue,
-                    done => done?,
+                    done => done?.snapshot,
                 };
-                retire(engine.snapshots.stores().segments(), &segment.location, &engine.runtime.background);
+                home.retire(&segment.location, after.version);
                 dropped = true;
             }
         }

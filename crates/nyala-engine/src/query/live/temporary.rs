@@ -33,7 +33,7 @@ pub async fn name_for(execution: &Execution<'_>, name: &ObjectName) -> Result<Qu
         Some(temporary) => Arc::clone(temporary.schema()),
         None => {
             let number = SCHEMAS.fetch_add(1, Ordering::Relaxed);
-            let schema: Arc<str> = format!("{TEMPORARY_SCHEMA}{number}").into();
+            let schema: Arc<str> = format!("{}{number}", prefix(execution.engine())).into();
             let change = Change::CreateSchema { name: schema.to_string(), if_not_exists: true };
             execution.commit(change, "CREATE SCHEMA").await?;
             execution.session.set_temporary(Temporary::new(Arc::clone(&schema)));
@@ -73,6 +73,14 @@ impl Drop for Session {
     }
 }
 
+/// How the names of temporary schemas of this node begin.
+fn prefix(engine: &Engine) -> String {
+    match engine.catalog().is_shared() {
+        true => format!("{TEMPORARY_SCHEMA}{}_", engine.node),
+        false => TEMPORARY_SCHEMA.to_owned(),
+    }
+}
+
 async fn drop_schema(engine: &Arc<Engine>, schema: String) {
     let snapshot = engine.snapshots.catalog().snapshot();
     let tables = snapshot.tables.values().filter(|table| table.name.schema == schema);
@@ -93,7 +101,7 @@ async fn drop_schema(engine: &Arc<Engine>, schema: String) {
 pub async fn drop_left_over(engine: &Arc<Engine>) {
     let snapshot = engine.snapshots.catalog().snapshot();
     let left: Vec<String> =
-        snapshot.schemas.iter().filter(|schema| schema.starts_with(TEMPORARY_SCHEMA)).cloned().collect();
+        snapshot.schemas.iter().filter(|schema| schema.starts_with(&prefix(engine))).cloned().collect();
     for schema in left {
         drop_schema(engine, schema).await;
     }

@@ -1,17 +1,23 @@
 //! The newest snapshot of the catalog, open for statements.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use nyala_catalog::Catalog;
 use nyala_cube::live::LiveStores;
 use nyala_cube::scan::Stores;
+use nyala_model::SnapshotVersion;
 use nyala_sql::error::Result;
 use nyala_sql::statement::StatementLimits;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::query::plans::PlanCache;
 use crate::session::{ContextSource, SnapshotContext};
+
+/// Versions of which it is known since when statements read them. Older ones are taken for the oldest of them.
+const KNOWN_VERSIONS: usize = 10_000;
 
 /// The newest snapshot of the catalog, open for statements.
 #[derive(Debug)]
@@ -21,6 +27,8 @@ pub struct Snapshots {
     current: ArcSwap<SnapshotContext>,
     /// Serialises the opening of new snapshots; statements never take it.
     opening: Mutex<()>,
+    /// The versions that statements read, each with the time since when, the newest at the back.
+    versions: std::sync::Mutex<VecDeque<(SnapshotVersion, Instant)>>,
     /// Plans over the current snapshot.
     pub plans: PlanCache,
 }
@@ -35,7 +43,9 @@ impl Snapshots {
     /// Opens the catalog's newest snapshot. `plans_bytes` is the budget of the plan cache.
     pub async fn open(catalog: Arc<Catalog>, source: ContextSource, plans_bytes: usize) -> Result<Self> {
         let context = SnapshotContext::open(catalog.snapshot(), &source, None).await?;
+        let first = (context.snapshot().version, Instant::now());
         Ok(Self {
+            versions: std::sync::Mutex::new(VecDeque::from([first])),
             catalog,
             source,
             current: ArcSwap::from_pointee(context),
@@ -52,6 +62,13 @@ impl Snapshots {
     /// The snapshot that a statement beginning now reads.
     pub fn current(&self) -> Arc<SnapshotContext> {
         self.current.load_full()
+    }
+
+    /// The oldest snapshot that a statement which began then may read.
+    pub fn version_at(&self, begun: Instant) -> SnapshotVersion {
+        let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = versions.iter().rev().find(|(_, since)| *since <= begun).or(versions.front());
+        known.map_or_else(SnapshotVersion::default, |(version, _)| *version)
     }
 
     /// Limits of texts, plans and cubes.
@@ -95,7 +112,16 @@ impl Opening<'_> {
     /// Makes `context` the snapshot of statements that begin from now on. Cached plans of the old snapshot are dropped
     /// at once: each keeps all of it in memory.
     pub fn publish(&self, context: SnapshotContext) {
+        let version = context.snapshot().version;
         self.snapshots.current.store(Arc::new(context));
+        let mut versions = self.snapshots.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        if versions.back().is_none_or(|(newest, _)| *newest != version) {
+            versions.push_back((version, Instant::now()));
+            if versions.len() > KNOWN_VERSIONS {
+                versions.pop_front();
+            }
+        }
+        drop(versions);
         self.snapshots.plans.forget();
     }
 }

@@ -6,6 +6,7 @@
 mod activity;
 mod caches;
 mod live;
+mod nodes;
 mod resources;
 mod table;
 

@@ -12,7 +12,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
-use super::{activity, caches, live, resources};
+use super::{activity, caches, live, nodes, resources};
 use crate::query::cubes::{self, jobs, segments};
 use crate::query::engine::Engine;
 use crate::query::statements::{show_history, show_setting};
@@ -27,7 +27,9 @@ pub enum Table {
     Cuboids,
     DiskStores,
     Jobs,
+    Leases,
     LiveTables,
+    Nodes,
     Queries,
     QueryHistory,
     QueryLog,
@@ -40,14 +42,16 @@ pub enum Table {
 }
 
 impl Table {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::CacheBlocks,
         Self::Caches,
         Self::Cubes,
         Self::Cuboids,
         Self::DiskStores,
         Self::Jobs,
+        Self::Leases,
         Self::LiveTables,
+        Self::Nodes,
         Self::Queries,
         Self::QueryHistory,
         Self::QueryLog,
@@ -67,7 +71,9 @@ impl Table {
             Self::Cuboids => "cuboids",
             Self::DiskStores => "disk_stores",
             Self::Jobs => "jobs",
+            Self::Leases => "leases",
             Self::LiveTables => "live_tables",
+            Self::Nodes => "nodes",
             Self::Queries => "queries",
             Self::QueryHistory => "query_history",
             Self::QueryLog => "query_log",
@@ -88,7 +94,9 @@ impl Table {
             Self::Cuboids => segments::cuboids_schema(),
             Self::DiskStores => live::disk_stores_schema(),
             Self::Jobs => jobs::jobs_schema(),
+            Self::Leases => nodes::leases_schema(),
             Self::LiveTables => live::live_tables_schema(),
+            Self::Nodes => nodes::nodes_schema(),
             Self::Queries => activity::queries_schema(),
             Self::QueryHistory => show_history::schema(),
             Self::QueryLog => activity::query_log_schema(),
@@ -109,7 +117,9 @@ impl Table {
             Self::Cuboids => segments::cuboids(engine, None),
             Self::DiskStores => live::disk_stores(engine).await,
             Self::Jobs => jobs::jobs(engine).await,
+            Self::Leases => nodes::leases(engine).await,
             Self::LiveTables => live::live_tables(engine),
+            Self::Nodes => nodes::nodes(engine),
             Self::Queries => activity::queries(engine),
             Self::QueryHistory => show_history::show(engine).await,
             Self::QueryLog => activity::query_log(engine),

@@ -1,0 +1,176 @@
+//! Leases: what one node at a time may do, such as to build a cube.
+//!
+//! A lease ends by itself, so that a node that died does not keep it. A node that is only slow may not know that its lease
+//! ended: each lease has a token that grows whenever it is taken, and changes made under an old one are refused.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nyala_model::{LeaseEntry, NodeId};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::error::CatalogError;
+use crate::store::CatalogStore;
+
+/// How long a lease is held without being renewed.
+pub const HOLD: Duration = Duration::from_secs(30);
+/// How often a lease is renewed: two attempts may fail.
+const RENEW: Duration = Duration::from_secs(10);
+/// How long before its end a holder stops to rely on its lease: the database's clock may be a little faster.
+const MARGIN: Duration = Duration::from_secs(2);
+
+/// Counts how often a lease was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LeaseToken(pub u64);
+
+/// A lease that a change is made under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fence {
+    /// Name of the lease.
+    pub lease: String,
+    /// The token that it was taken with.
+    pub token: LeaseToken,
+}
+
+/// A lease that this process holds and renews, until it is dropped.
+pub struct Lease {
+    fence: Fence,
+    store: Arc<dyn CatalogStore>,
+    /// When the lease ends unless it is renewed; none once it is lost.
+    until: watch::Receiver<Option<Instant>>,
+    renewing: JoinHandle<()>,
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease").field("fence", &self.fence).finish_non_exhaustive()
+    }
+}
+
+impl Lease {
+    /// Takes the lease, unless another node holds it. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// The catalog's database fails.
+    pub async fn take(
+        store: &Arc<dyn CatalogStore>,
+        name: &str,
+        owner: &NodeId,
+    ) -> Result<Option<Self>, CatalogError> {
+        // Counted from before the request: the database counts from when it is granted.
+        let asked = Instant::now();
+        let Some(token) = store.take_lease(name, owner, HOLD).await? else { return Ok(None) };
+        let fence = Fence { lease: name.to_owned(), token };
+        let (held, until) = watch::channel(Some(end_of(asked)));
+        let renewing = tokio::spawn(renew(Arc::clone(store), fence.clone(), held));
+        Ok(Some(Self { fence, store: Arc::clone(store), until, renewing }))
+    }
+
+    /// What changes under this lease are made with.
+    pub fn fence(&self) -> &Fence {
+        &self.fence
+    }
+
+    /// Whether no other node can hold it now.
+    pub fn is_held(&self) -> bool {
+        self.until.borrow().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Returns when the lease is lost: its database did not answer for long, or it was taken by another node.
+    pub async fn lost(&self) {
+        let mut until = self.until.clone();
+        loop {
+            let Some(end) = *until.borrow_and_update() else { return };
+            tokio::select! {
+                () = tokio::time::sleep_until(end.into()) => return,
+                renewed = until.changed() => if renewed.is_err() { return },
+            }
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.renewing.abort();
+        let (store, fence) = (Arc::clone(&self.store), self.fence.clone());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = store.release_lease(&fence.lease, fence.token).await {
+                    tracing::debug!(lease = fence.lease, %error, "a lease is not given back; it ends by itself");
+                }
+            });
+        }
+    }
+}
+
+fn end_of(asked: Instant) -> Instant {
+    asked + HOLD.saturating_sub(MARGIN)
+}
+
+async fn renew(store: Arc<dyn CatalogStore>, fence: Fence, held: watch::Sender<Option<Instant>>) {
+    loop {
+        tokio::time::sleep(RENEW).await;
+        let asked = Instant::now();
+        match store.renew_lease(&fence.lease, fence.token, HOLD).await {
+            Ok(true) => drop(held.send_replace(Some(end_of(asked)))),
+            Ok(false) => {
+                tracing::warn!(lease = fence.lease, "another node has taken a lease of this one");
+                held.send_replace(None);
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(lease = fence.lease, %error, "a lease is not renewed for the moment")
+            }
+        }
+    }
+}
+
+/// The leases of a catalog that only one process has open.
+#[derive(Debug, Default)]
+pub struct LocalLeases {
+    taken: BTreeMap<String, (NodeId, LeaseToken, Instant)>,
+    last: u64,
+}
+
+impl LocalLeases {
+    pub fn take(&mut self, name: &str, owner: &NodeId, hold: Duration) -> Option<LeaseToken> {
+        let now = Instant::now();
+        if self.taken.get(name).is_some_and(|(holder, _, until)| holder != owner && now < *until) {
+            return None;
+        }
+        self.last += 1;
+        self.taken.insert(name.to_owned(), (owner.clone(), LeaseToken(self.last), now + hold));
+        Some(LeaseToken(self.last))
+    }
+
+    pub fn renew(&mut self, name: &str, token: LeaseToken, hold: Duration) -> bool {
+        let held = self.taken.get_mut(name).filter(|(_, held, _)| *held == token);
+        held.map(|(_, _, until)| *until = Instant::now() + hold).is_some()
+    }
+
+    pub fn release(&mut self, name: &str, token: LeaseToken) {
+        if self.is_held(name, token) {
+            self.taken.remove(name);
+        }
+    }
+
+    /// Whether no other node has taken it since.
+    pub fn is_held(&self, name: &str, token: LeaseToken) -> bool {
+        self.taken.get(name).is_some_and(|(_, held, _)| *held == token)
+    }
+
+    pub fn list(&self) -> Vec<LeaseEntry> {
+        let now = Instant::now();
+        let held = self.taken.iter().filter(|(_, (_, _, until))| now < *until);
+        held.map(|(name, (owner, token, until))| LeaseEntry {
+            name: name.clone(),
+            owner: owner.clone(),
+            token: token.0,
+            left_ms: u64::try_from((*until - now).as_millis()).unwrap_or(u64::MAX),
+        })
+        .collect()
+    }
+}

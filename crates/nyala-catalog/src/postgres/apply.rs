@@ -1,0 +1,171 @@
+//! Writing a change: one transaction, which waits for others at the row of `nyala.catalog`.
+
+use std::borrow::Cow;
+
+use nyala_model::{CatalogSnapshot, SnapshotVersion};
+use sqlx::postgres::{PgConnection, PgPool};
+use sqlx::{Connection, Row};
+use uuid::Uuid;
+
+use super::entries::{Write, to_json, writes};
+use super::load;
+use super::store::CHANNEL;
+use crate::change::Change;
+use crate::edit::Edit;
+use crate::error::CatalogError;
+use crate::lease::Fence;
+use crate::rules;
+use crate::store::Applied;
+
+/// Changes that are kept for nodes that follow.
+const KEPT_CHANGES: u64 = 1000;
+/// Attempts to find out whether a change was made, after the connection broke while it was committed.
+const OUTCOME_ATTEMPTS: u32 = 3;
+
+pub async fn apply(
+    pool: &PgPool,
+    base: &CatalogSnapshot,
+    change: &Change,
+    fence: Option<&Fence>,
+) -> Result<Applied, CatalogError> {
+    let mut connection = pool.acquire().await?;
+    let mut transaction = connection.begin().await?;
+    let stored = lock(&mut transaction).await?;
+    if let Some(fence) = fence {
+        check_fence(&mut transaction, fence).await?;
+    }
+    let base = match stored == base.version {
+        true => Cow::Borrowed(base),
+        false => Cow::Owned(load::newest(&mut transaction, base).await?),
+    };
+    let decision = rules::decide(&base, change)?;
+    let changed = !decision.edits.is_empty();
+    let attempt = Uuid::new_v4().simple().to_string();
+    if changed {
+        write(&mut transaction, &decision.edits, &decision.next, &attempt).await?;
+    }
+    let applied = Applied { snapshot: decision.next, segment: decision.segment, changed };
+    match transaction.commit().await {
+        Ok(()) => Ok(applied),
+        // Until the answer came, the change may or may not have been made.
+        Err(error) if changed => {
+            connection.close_on_drop();
+            drop(connection);
+            match was_made(pool, applied.snapshot.version, &attempt).await {
+                Some(true) => Ok(applied),
+                Some(false) => Err(error.into()),
+                None => Err(CatalogError::UnknownOutcome),
+            }
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Keeps other writers out until the transaction ends. Returns the version that is stored.
+async fn lock(connection: &mut PgConnection) -> Result<SnapshotVersion, sqlx::Error> {
+    let row = sqlx::query("SELECT version FROM nyala.catalog FOR UPDATE").fetch_one(connection).await?;
+    row.try_get::<i64, _>(0).map(|version| SnapshotVersion(version.cast_unsigned()))
+}
+
+/// Fails if another node has taken the lease. Until the transaction ends, none can.
+async fn check_fence(connection: &mut PgConnection, fence: &Fence) -> Result<(), CatalogError> {
+    let select = "SELECT 1 FROM nyala.leases WHERE name = $1 AND token = $2 FOR SHARE";
+    let held = sqlx::query(select)
+        .bind(&fence.lease)
+        .bind(fence.token.0.cast_signed())
+        .fetch_optional(connection)
+        .await?;
+    match held {
+        Some(_) => Ok(()),
+        None => Err(CatalogError::LeaseLost { lease: fence.lease.clone() }),
+    }
+}
+
+async fn write(
+    connection: &mut PgConnection,
+    edits: &[Edit],
+    next: &CatalogSnapshot,
+    attempt: &str,
+) -> Result<(), CatalogError> {
+    for edit in edits {
+        for row in writes(edit, next)? {
+            write_row(connection, row).await?;
+        }
+    }
+    let version = next.version.0.cast_signed();
+    let insert = "INSERT INTO nyala.changes (version, attempt, edits) VALUES ($1, $2, $3)";
+    sqlx::query(insert).bind(version).bind(attempt).bind(to_json(&edits)?).execute(&mut *connection).await?;
+    let oldest = next.version.0.saturating_sub(KEPT_CHANGES).cast_signed();
+    sqlx::query("DELETE FROM nyala.changes WHERE version <= $1")
+        .bind(oldest)
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query("UPDATE nyala.catalog SET version = $1").bind(version).execute(&mut *connection).await?;
+    // It is sent when the transaction commits.
+    sqlx::query("SELECT pg_notify($1, $2)")
+        .bind(CHANNEL)
+        .bind(version.to_string())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn write_row(connection: &mut PgConnection, row: Write) -> Result<(), sqlx::Error> {
+    let query = match row {
+        Write::Put { kind, key, body } => {
+            let upsert = "INSERT INTO nyala.entries (kind, key, body) VALUES ($1, $2, $3) \
+                          ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body";
+            sqlx::query(upsert).bind(kind.word()).bind(key).bind(body)
+        }
+        Write::Move { kind, before, key, body } => {
+            let update = "UPDATE nyala.entries SET key = $3, body = $4 WHERE kind = $1 AND key = $2";
+            sqlx::query(update).bind(kind.word()).bind(before).bind(key).bind(body)
+        }
+        Write::Remove { kind, key } => {
+            let delete = "DELETE FROM nyala.entries WHERE kind = $1 AND key = $2";
+            sqlx::query(delete).bind(kind.word()).bind(key)
+        }
+        Write::RemoveBelow { kind, prefix } => {
+            let delete = "DELETE FROM nyala.entries WHERE kind = $1 AND starts_with(key, $2)";
+            let query = sqlx::query(delete).bind(kind.word()).bind(prefix);
+            // There may be none.
+            return query.execute(connection).await.map(|_| ());
+        }
+    };
+    match query.execute(connection).await?.rows_affected() {
+        1 => Ok(()),
+        _ => Err(sqlx::Error::RowNotFound),
+    }
+}
+
+/// Whether the change of this attempt is stored; none if that cannot be found out now.
+async fn was_made(pool: &PgPool, version: SnapshotVersion, attempt: &str) -> Option<bool> {
+    for _ in 0..OUTCOME_ATTEMPTS {
+        // A version that was reached is never taken back, and its change is kept for long.
+        let select = "SELECT attempt FROM nyala.changes WHERE version = $1";
+        match sqlx::query(select).bind(version.0.cast_signed()).fetch_optional(pool).await {
+            Ok(row) => {
+                return row.map_or(Some(false), |row| row.try_get::<&str, _>(0).ok().map(|a| a == attempt));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "it is not known yet whether a change of the catalog was made")
+            }
+        }
+    }
+    None
+}
+
+/// Writes a whole catalog into an empty one.
+pub async fn import(pool: &PgPool, snapshot: &CatalogSnapshot) -> Result<(), CatalogError> {
+    let mut connection = pool.acquire().await?;
+    let mut transaction = connection.begin().await?;
+    lock(&mut transaction).await?;
+    // The default schema is there.
+    let rows = sqlx::query("SELECT count(*) FROM nyala.entries").fetch_one(&mut *transaction).await?;
+    if rows.try_get::<i64, _>(0)? > 1 {
+        return Err(CatalogError::NotEmpty);
+    }
+    sqlx::query("DELETE FROM nyala.changes").execute(&mut *transaction).await?;
+    write(&mut transaction, &Edit::all_of(snapshot), snapshot, "import").await?;
+    Ok(transaction.commit().await?)
+}

@@ -1,0 +1,219 @@
+//! The conformance tests of every backend, run on PostgreSQL, and what only a shared catalog promises.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nyala_model::access::RoleEntry;
+use nyala_model::{CatalogSnapshot, NodeEntry, NodeId, SegmentDamage, SegmentRange};
+use nyala_testing::PostgresServer;
+
+use crate::conformance::conformance_tests;
+use crate::conformance::fixtures::*;
+use crate::lease::HOLD;
+use crate::{Catalog, CatalogError, CatalogStore, Change, PostgresStore, SqliteStore};
+
+/// An empty database.
+struct Database(String);
+
+impl Database {
+    fn new() -> Self {
+        Self(PostgresServer::shared().create_database())
+    }
+
+    fn name(&self) -> &str {
+        self.0
+            .rsplit('/')
+            .find(|part| part.contains("?host="))
+            .and_then(|part| part.split('?').next())
+            .unwrap()
+    }
+
+    async fn connect(&self) -> PostgresStore {
+        PostgresStore::open(&self.0).await.unwrap()
+    }
+
+    fn run(&self, sql: &str) {
+        assert!(PostgresServer::shared().query(self.name(), sql), "{sql}");
+    }
+}
+
+#[async_trait]
+impl Backend for Database {
+    async fn open(&self) -> Arc<dyn CatalogStore> {
+        Arc::new(self.connect().await)
+    }
+}
+
+conformance_tests!(Database::new());
+
+/// A catalog with every kind of entry.
+async fn full(subject: &Subject) -> CatalogSnapshot {
+    subject.make(create_schema("mart")).await;
+    subject.make(create_table("sales")).await;
+    subject.make(create_table("mart.stock")).await;
+    let role = RoleEntry {
+        name: "ann".to_owned(),
+        login: true,
+        superuser: false,
+        password: None,
+        member_of: BTreeSet::new(),
+        grants: BTreeSet::new(),
+    };
+    subject.make(Change::CreateRole { role, if_not_exists: false }).await;
+    subject.make(create_store("main")).await;
+    subject.make(create_live_table("events", "main")).await;
+    subject.make(create_cube("revenue", &["sales"])).await;
+    let segment = subject.begin("revenue").await;
+    for bits in [1, 0] {
+        subject.make(Change::AddCuboid { segment, cuboid: cuboid(bits, 10) }).await;
+    }
+    subject.make(publish(segment)).await;
+    let damage = SegmentDamage { file: "a".to_owned(), reason: "b\0c".to_owned() };
+    subject.make(Change::MarkDamaged { segment, damage }).await;
+    subject.begin_range("revenue", SegmentRange::Nulls).await;
+    subject.catalog.snapshot().as_ref().clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_behind_makes_the_same_changes() {
+    let database = Database::new();
+    let (subject, behind) = (Subject::open(&database).await, Subject::open(&database).await);
+    let all = full(&subject).await;
+    assert_eq!(*behind.catalog.refresh().await.unwrap(), all);
+    subject.make(drop_cube("revenue")).await;
+    subject.make(drop_schema("mart", true)).await;
+    // As if the changes had been forgotten: then everything is read.
+    database.run("DELETE FROM nyala.changes");
+    assert_eq!(*behind.catalog.refresh().await.unwrap(), *subject.catalog.snapshot());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_is_announced() {
+    let database = Database::new();
+    let (subject, other) = (Subject::open(&database).await, Subject::open(&database).await);
+    let heard = tokio::spawn(async move {
+        loop {
+            other.catalog.changed().await;
+            let snapshot = other.catalog.refresh().await.unwrap();
+            if table_names(&snapshot) == ["public.last"] {
+                return;
+            }
+        }
+    });
+    // The first ones may be made before the other node listens.
+    for n in 0.. {
+        let last = if n % 2 == 0 { create_table("last") } else { drop_table("last") };
+        subject.make(last).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        if heard.is_finished() {
+            break;
+        }
+        assert!(n < 2000, "no announcement was heard");
+    }
+    heard.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_catalog_moves_to_postgresql_and_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store: Arc<dyn CatalogStore> =
+        Arc::new(SqliteStore::open(&folder.path().join("catalog.sqlite")).await.unwrap());
+    let subject = Subject { catalog: Catalog::open(Arc::clone(&store)).await.unwrap(), store };
+    let all = full(&subject).await;
+    let postgres = Database::new().connect().await;
+    postgres.import(&all).await.unwrap();
+    assert_eq!(postgres.load().await.unwrap(), all);
+    assert!(matches!(postgres.import(&all).await, Err(CatalogError::NotEmpty)));
+    let copy = folder.path().join("copy.sqlite");
+    assert_eq!(postgres.copy_to(&copy).await.unwrap(), all);
+    let copied =
+        crate::restore(&folder.path().join("new.sqlite"), &copy, folder.path(), &Default::default()).await;
+    let copied = copied.unwrap().snapshot;
+    assert_eq!(CatalogSnapshot { version: all.version, ..copied }, all);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_held_against_other_nodes() {
+    let database = Database::new();
+    let (here, there) = (database.connect().await, database.connect().await);
+    let other = NodeId("there".to_owned());
+    let token = here.take_lease("cube 1", &node(), HOLD).await.unwrap().unwrap();
+    assert!(there.take_lease("cube 1", &other, HOLD).await.unwrap().is_none());
+    // Many nodes at once: one gets it.
+    here.release_lease("cube 1", token).await.unwrap();
+    let there = Arc::new(there);
+    let take = |n: u32| {
+        let store = Arc::clone(&there);
+        tokio::spawn(async move { store.take_lease("cube 1", &NodeId(n.to_string()), HOLD).await.unwrap() })
+    };
+    let takes: Vec<_> = (0..8).map(take).collect();
+    let mut taken = 0;
+    for one in takes {
+        taken += u32::from(one.await.unwrap().is_some());
+    }
+    assert_eq!(taken, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_see_each_other_until_they_leave() {
+    let database = Database::new();
+    let (here, there) = (database.connect().await, database.connect().await);
+    let entry = |id: &str| NodeEntry { id: NodeId(id.to_owned()), ..NodeEntry::default() };
+    let forget = Duration::from_secs(60);
+    let seen = |nodes: Vec<NodeEntry>| nodes.into_iter().map(|node| node.id.0).collect::<BTreeSet<_>>();
+    let both = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
+    here.beat(&entry("a"), forget).await.unwrap();
+    assert_eq!(seen(there.beat(&entry("b"), forget).await.unwrap()), both);
+    assert_eq!(seen(here.beat(&entry("a"), forget).await.unwrap()), both);
+    there.leave(&NodeId("b".to_owned())).await.unwrap();
+    assert_eq!(seen(here.beat(&entry("a"), forget).await.unwrap()), BTreeSet::from(["a".to_owned()]));
+    database.run("UPDATE nyala.nodes SET beat_at = beat_at - interval '61 s'");
+    assert_eq!(seen(there.beat(&entry("b"), forget).await.unwrap()), BTreeSet::from(["b".to_owned()]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_of_the_database_is_survived() {
+    let server = PostgresServer::start();
+    let url = server.create_database();
+    let database = Database(url.clone());
+    let subject = Subject::open(&database).await;
+    subject.make(create_table("before")).await;
+    server.stop();
+    let error = subject.catalog.commit(create_table("during")).await.unwrap_err();
+    assert!(matches!(error, CatalogError::Unreachable { .. }), "{error}");
+    assert!(!error.to_string().contains("nyala@"), "{error}");
+    // What is known is still there.
+    assert_eq!(table_names(&subject.catalog.snapshot()), ["public.before"]);
+    server.run();
+    subject.make(create_table("after")).await;
+    assert_eq!(table_names(&subject.catalog.snapshot()), ["public.after", "public.before"]);
+}
+
+#[tokio::test]
+async fn a_wrong_url_is_refused_without_its_password() {
+    for url in ["mysql://u:secret@h/d", "nothing", "postgres://u:secret@h:port/d"] {
+        let error = PostgresStore::open(url).await.unwrap_err().to_string();
+        assert!(error.contains("catalog.url") && !error.contains("secret"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_catalog_of_a_newer_version_is_refused() {
+    let database = Database::new();
+    drop(database.connect().await);
+    database.run("UPDATE nyala.catalog SET format = 99");
+    let error = PostgresStore::open(&database.0).await.unwrap_err();
+    assert!(matches!(error, CatalogError::Newer { found: 99, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_damaged_entry_is_told_from_a_database_that_is_away() {
+    let database = Database::new();
+    let store = database.connect().await;
+    database.run("INSERT INTO nyala.entries (kind, key, body) VALUES ('table', '7', '{}')");
+    assert!(matches!(store.load().await.unwrap_err(), CatalogError::Corrupt { .. }));
+}

@@ -1,0 +1,228 @@
+//! Nodes that share a catalog in PostgreSQL and cuboids in a bucket.
+
+use std::path::Path;
+use std::time::Duration;
+
+use nyala_testing::PostgresServer;
+use tempfile::TempDir;
+
+use crate::program::{PATIENCE, eventually, nyala, run, try_run};
+use crate::s3::{BUCKET, S3};
+use crate::server::Server;
+
+const SUM: &str = "SELECT d, sum(v) FROM t GROUP BY d ORDER BY d";
+
+/// A bucket and a database.
+struct Shared {
+    s3: S3,
+    postgres: PostgresServer,
+    url: String,
+    place: String,
+}
+
+impl Shared {
+    fn new() -> Self {
+        let postgres = PostgresServer::start();
+        let url = postgres.create_database();
+        Self { s3: S3::start(), postgres, url, place: format!("s3://{BUCKET}/nyala/") }
+    }
+
+    fn variables(&self) -> Vec<(&str, &str)> {
+        let mut variables = self.s3.variables().to_vec();
+        variables.push(("NYALA_CATALOG__URL", &self.url));
+        variables.push(("NYALA_STORAGE__DATA", &self.place));
+        variables
+    }
+
+    fn node(&self) -> Node {
+        let folder = tempfile::tempdir().unwrap();
+        Node { server: Server::start_with(folder.path(), &self.variables()), _folder: folder }
+    }
+
+    /// Runs a statement in the database of the catalog.
+    fn in_catalog(&self, sql: &str) {
+        assert!(self.postgres.query("test0", sql), "{sql}");
+    }
+
+    /// Makes table `t` and cube `c` over rows in the bucket.
+    fn with_cube(&self, server: &Server, rows: u32) {
+        let file = format!("s3://{BUCKET}/t.parquet");
+        let sql = format!(
+            "SELECT v % 10 AS d, v % 1000 AS e, v % 777 AS f, v FROM generate_series(1, {rows}) AS s(v)"
+        );
+        server.query(&format!("COPY ({sql}) TO '{file}'"));
+        server.query(&format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{file}'"));
+        server.query("CREATE CUBE c AS SELECT d, e, f, sum(v), count(*) FROM t GROUP BY CUBE (d, e, f)");
+    }
+}
+
+/// A node and its data folder.
+struct Node {
+    server: Server,
+    _folder: TempDir,
+}
+
+impl std::ops::Deref for Node {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+fn is_answered_from_cube(server: &Server) -> bool {
+    server.explain(SUM).starts_with("answered from cube")
+}
+
+#[test]
+fn what_one_node_does_the_others_know() {
+    let shared = Shared::new();
+    let (one, other) = (shared.node(), shared.node());
+    one.query("CREATE SCHEMA mart");
+    one.query("CREATE ROLE ann LOGIN");
+    eventually("the schema on the other node", Duration::from_secs(5), || {
+        other.query("SELECT schema_name FROM information_schema.schemata WHERE schema_name = 'mart'").len()
+            == 1
+    });
+    // Both change the catalog: neither works on what the other has replaced.
+    other.query("CREATE SCHEMA stage");
+    let refused = one.try_query("CREATE SCHEMA stage");
+    assert!(refused.body.contains("schema `stage` already exists"), "{}", refused.body);
+
+    shared.with_cube(&one, 5000);
+    one.query("BUILD CUBE c");
+    eventually("the cube on the other node", PATIENCE, || {
+        other.try_query(SUM).status == 200 && is_answered_from_cube(&other)
+    });
+    assert_eq!(other.query(SUM), one.query_tables(SUM));
+    let jobs = other.query("SHOW JOBS");
+    assert_eq!(jobs[0][3], "done", "{jobs:?}");
+    let nodes = other.query("SELECT state, count(*) FROM system.nodes GROUP BY state");
+    assert_eq!(nodes, [["serving", "2"]]);
+    // What one asked, the other gives advice for.
+    one.query("SELECT e, max(v) FROM t GROUP BY e");
+    eventually("the other's query history", PATIENCE, || {
+        let history = other.query("SHOW QUERY HISTORY");
+        history.iter().any(|row| row.iter().any(|cell| cell.contains("max")))
+    });
+
+    let local = one.try_query("CREATE EXTERNAL TABLE l STORED AS CSV LOCATION '/etc/passwd'");
+    assert!(local.body.contains("allowed_locations"), "{}", local.body);
+    one.query("CREATE LIVE TABLE far (id BIGINT PRIMARY KEY)");
+    eventually("the table of the other node", PATIENCE, || {
+        other.try_query("SELECT * FROM far").body.contains("is of node")
+    });
+    drop(one);
+    eventually("a node that is gone", PATIENCE, || {
+        other.query("SELECT count(*) FROM system.nodes WHERE state = 'silent'") == [["1"]]
+    });
+    assert_eq!(other.query(SUM), other.query_tables(SUM));
+}
+
+#[test]
+fn a_build_of_a_node_that_died_is_made_by_another() {
+    let shared = Shared::new();
+    let (one, other) = (shared.node(), shared.node());
+    shared.with_cube(&one, 1_000_000);
+    eventually("the cube on the other node", PATIENCE, || other.query("SHOW CUBES").len() == 1);
+    let address = one.http;
+    let building = std::thread::spawn(move || {
+        // The node dies meanwhile.
+        let request = "{\"sql\": \"BUILD CUBE c\"}";
+        let head = format!(
+            "POST /api/v1/query HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            request.len()
+        );
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        std::io::Write::write_all(&mut stream, (head + request).as_bytes()).unwrap();
+        let _ = std::io::Read::read_to_end(&mut stream, &mut Vec::new());
+    });
+    eventually("a segment that is being built", PATIENCE, || {
+        other.query("SELECT count(*) FROM system.segments WHERE state = 'building'") == [["1"]]
+    });
+    let refused = other.try_query("BUILD CUBE c");
+    assert!(refused.body.contains("is being built or altered on another node"), "{}", refused.body);
+    let refused = other.try_query("ALTER CUBE c ADD MEASURE max(v)");
+    assert!(refused.body.contains("is being built or altered on another node"), "{}", refused.body);
+    drop(one);
+    building.join().unwrap();
+    assert_eq!(other.query("SELECT state FROM system.jobs"), [["running"]]);
+    let refused = other.try_query("BUILD CUBE c");
+    assert!(refused.body.contains("is being built or altered on another node"), "{}", refused.body);
+    // As if the time of the lease were over, and that of the node.
+    shared.in_catalog("UPDATE nyala.leases SET until = clock_timestamp() - interval '1 s'");
+    other.query("BUILD CUBE c");
+    assert!(is_answered_from_cube(&other));
+    assert_eq!(other.query(SUM), other.query_tables(SUM));
+    assert_eq!(other.query("SELECT state, count(*) FROM system.segments GROUP BY state"), [["ready", "1"]]);
+    shared.in_catalog(
+        "UPDATE nyala.nodes SET beat_at = beat_at - interval '5 min' WHERE beat_at < clock_timestamp() - interval '3 s'",
+    );
+    eventually("the job of the dead node", PATIENCE, || {
+        other.query("SELECT state, error FROM system.jobs ORDER BY job").swap_remove(0)[1]
+            .contains("stopped while it ran")
+    });
+}
+
+#[test]
+fn queries_go_on_while_postgresql_is_away() {
+    let shared = Shared::new();
+    let node = shared.node();
+    shared.with_cube(&node, 5000);
+    node.query("BUILD CUBE c");
+    let expected = node.query(SUM);
+    shared.postgres.stop();
+    assert_eq!(node.query(SUM), expected);
+    assert!(is_answered_from_cube(&node));
+    let refused = node.try_query("CREATE SCHEMA mart");
+    assert!(refused.body.contains("the catalog in PostgreSQL at"), "{}", refused.body);
+    assert_eq!(refused.status, 502, "{}", refused.body);
+    shared.postgres.run();
+    node.query("CREATE SCHEMA mart");
+    node.query("REFRESH CUBE c");
+    assert_eq!(node.query(SUM), expected);
+}
+
+#[test]
+fn a_database_that_outgrew_its_machine_gets_further_nodes() {
+    let shared = Shared::new();
+    let folder = tempfile::tempdir().unwrap();
+    let alone = Server::start_with(folder.path(), &shared.s3.variables());
+    shared.with_cube(&alone, 5000);
+    alone.query("BUILD CUBE c");
+    alone.query("CREATE LIVE TABLE l (id BIGINT PRIMARY KEY)");
+    alone.query("INSERT INTO l VALUES (7)");
+    let expected = alone.query(SUM);
+    drop(alone);
+    let command = |arguments: &[&str]| {
+        let mut command = nyala(arguments);
+        command.arg("--data-dir").arg(folder.path()).envs(shared.variables());
+        command
+    };
+    let early = try_run(&mut command(&["serve"]));
+    assert!(early.stderr.contains("nyala catalog move"), "{}", early.stderr);
+    let early = try_run(&mut command(&["catalog", "move"]));
+    assert!(early.stderr.contains("nyala storage move"), "{}", early.stderr);
+    run(&mut command(&["storage", "move", &shared.place]));
+    let report = run(&mut command(&["catalog", "move"]));
+    assert!(report.contains("1 tables, 1 cubes") || report.contains("2 tables, 1 cubes"), "{report}");
+    let one = Server::start_with(folder.path(), &shared.variables());
+    let other = shared.node();
+    for node in [&one, &other.server] {
+        assert_eq!(node.query(SUM), expected);
+        assert!(is_answered_from_cube(node));
+    }
+    assert_eq!(one.query("SELECT id FROM l"), [["7"]]);
+    one.query("INSERT INTO l VALUES (8)");
+    other.query("REFRESH CUBE c");
+    assert_eq!(other.query(SUM), expected);
+    check_no_place_of_others(&shared, &folder.path().join("none"));
+}
+
+/// A node that keeps cuboids elsewhere would not find those that there are.
+fn check_no_place_of_others(shared: &Shared, data_dir: &Path) {
+    let mut command = nyala(&["serve", "--http-listen", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0"]);
+    command.arg("--data-dir").arg(data_dir).envs(shared.variables());
+    let refused = try_run(command.env("NYALA_STORAGE__DATA", format!("s3://{BUCKET}/other/")));
+    assert!(refused.stderr.contains(&shared.place), "{}", refused.stderr);
+}

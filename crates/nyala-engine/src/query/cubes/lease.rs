@@ -1,0 +1,23 @@
+//! The right to change a cube: one job at a time has it, on one of the nodes that share the catalog.
+
+use std::sync::Arc;
+
+use nyala_catalog::Lease;
+use nyala_model::{CubeId, QualifiedName};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+
+use crate::query::engine::Engine;
+
+/// Takes the right to change a cube, as it is in the catalog then. The caller is the only job of this node that is at it.
+pub async fn lease(engine: &Engine, cube: CubeId, name: &QualifiedName) -> Result<Arc<Lease>> {
+    let lease = engine.catalog().take_lease(&format!("cube {cube}"), &engine.node).await?;
+    let lease = lease.ok_or_else(|| {
+        let message = format!("cube `{name}` is being built or altered on another node");
+        QueryError::new(ErrorKind::InUse, message).hint("wait until that has ended; SHOW JOBS lists builds")
+    })?;
+    if engine.catalog().is_shared() {
+        engine.catalog().refresh().await?;
+        engine.snapshots.refresh().await?;
+    }
+    Ok(lease)
+}

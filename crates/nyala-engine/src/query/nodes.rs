@@ -1,0 +1,173 @@
+//! The nodes that share the catalog: this one tells the others that it lives, and keeps what they tell.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use nyala_catalog::Catalog;
+use nyala_cube::cube::build::{Readers, now_ms};
+use nyala_model::{JobState, NodeEntry, NodeId, SnapshotVersion};
+use nyala_sql::error::Result;
+
+use super::activity::Registry;
+use super::snapshots::Snapshots;
+
+/// How often a node tells that it lives.
+const BEAT: Duration = Duration::from_secs(2);
+/// A node that has told nothing for this long is taken for dead.
+const DEAD: Duration = Duration::from_secs(10);
+/// What it did is given up after this long: then its leases have ended, too.
+const LOST: Duration = Duration::from_secs(60);
+/// A node that has told nothing for this long is forgotten.
+const FORGET: Duration = Duration::from_secs(24 * 3600);
+/// How often it is looked whether a statement still reads old files.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// This node, and what it knows of the others. Their last report stays while the catalog's database is away.
+#[derive(Debug)]
+pub struct Nodes {
+    catalog: Arc<Catalog>,
+    snapshots: Arc<Snapshots>,
+    registry: Arc<Registry>,
+    own: NodeId,
+    started_at_ms: u64,
+    draining: AtomicBool,
+    seen: ArcSwap<Seen>,
+}
+
+/// What all nodes told.
+#[derive(Debug)]
+struct Seen {
+    nodes: Vec<NodeEntry>,
+    at: Instant,
+}
+
+impl Nodes {
+    pub fn new(
+        catalog: Arc<Catalog>,
+        snapshots: Arc<Snapshots>,
+        registry: Arc<Registry>,
+        own: NodeId,
+    ) -> Self {
+        let seen = ArcSwap::from_pointee(Seen { nodes: Vec::new(), at: Instant::now() });
+        let (started_at_ms, draining) = (now_ms(), AtomicBool::new(false));
+        Self { catalog, snapshots, registry, own, started_at_ms, draining, seen }
+    }
+
+    /// All nodes, this one included, as they were when they last told of themselves.
+    pub fn all(&self) -> Vec<NodeEntry> {
+        let seen = self.seen.load();
+        let since = u64::try_from(seen.at.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let others = seen.nodes.iter().filter(|node| node.id != self.own);
+        let others =
+            others.map(|node| NodeEntry { age_ms: node.age_ms.saturating_add(since), ..node.clone() });
+        let mut all: Vec<NodeEntry> = others.chain([self.here()]).collect();
+        all.sort_by(|one, other| one.id.cmp(&other.id));
+        all
+    }
+
+    /// Whether a node told lately that it lives.
+    pub fn is_alive(node: &NodeEntry) -> bool {
+        Duration::from_millis(node.age_ms) < DEAD
+    }
+
+    fn here(&self) -> NodeEntry {
+        let running = self.registry.running();
+        let oldest = running.iter().map(|entry| entry.begun).min();
+        NodeEntry {
+            id: self.own.clone(),
+            address: String::new(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at_ms: self.started_at_ms,
+            draining: self.draining.load(Ordering::Relaxed),
+            running: u32::try_from(running.len()).unwrap_or(u32::MAX),
+            oldest_version: self.snapshots.version_at(oldest.unwrap_or_else(Instant::now)),
+            age_ms: 0,
+        }
+    }
+
+    /// Tells the others that this node lives, for as long as it does, and ends the jobs of those that died.
+    pub async fn keep_telling(self: Arc<Self>) {
+        let mut was_told = true;
+        loop {
+            let told = self.tell().await;
+            // Once, and not every two seconds.
+            if let Err(error) = &told
+                && was_told
+            {
+                tracing::warn!(%error, "this node cannot tell the others that it lives");
+            }
+            was_told = told.is_ok();
+            tokio::time::sleep(BEAT).await;
+        }
+    }
+
+    async fn tell(&self) -> Result<()> {
+        let known = self.seen.load().nodes.iter().filter(|node| is_there(node)).count();
+        let nodes = self.catalog.beat(&self.here(), FORGET).await?;
+        let there = nodes.iter().filter(|node| is_there(node)).count();
+        self.seen.store(Arc::new(Seen { nodes, at: Instant::now() }));
+        // Every node looks; what one of them has ended the others find ended.
+        if self.catalog.is_shared() && there != known { self.end_lost_jobs().await } else { Ok(()) }
+    }
+
+    /// Jobs of nodes that died have failed. Those of this node from before its start were ended then.
+    async fn end_lost_jobs(&self) -> Result<()> {
+        let there: Vec<NodeId> = self.all().into_iter().filter(is_there).map(|node| node.id).collect();
+        let jobs = self.catalog.jobs().await?;
+        for mut job in jobs.into_iter().filter(|job| job.state == JobState::Running) {
+            if there.contains(&job.node) || self.own.owns(&job.node) {
+                continue;
+            }
+            tracing::warn!(job = job.id.0, node = %job.node, "a job ended with its node");
+            job.state = JobState::Failed;
+            job.ended_at_ms = Some(now_ms());
+            job.error = Some(format!("node `{}` stopped while it ran; run it again", job.node));
+            self.catalog.update_job(&job).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells that this node stops, so that nothing new comes to it.
+    pub async fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+        if let Err(error) = self.tell().await {
+            tracing::debug!(%error, "the other nodes are not told that this one stops");
+        }
+    }
+
+    /// Takes this node off the list.
+    pub async fn leave(&self) {
+        if let Err(error) = self.catalog.leave(&self.own).await {
+            tracing::debug!(%error, "this node stays on the list until it is taken for dead");
+        }
+    }
+
+    /// The oldest snapshot that a statement on any living node reads.
+    fn oldest_version(&self) -> Option<SnapshotVersion> {
+        self.all().iter().filter(|node| Self::is_alive(node)).map(|node| node.oldest_version).min()
+    }
+}
+
+fn is_there(node: &NodeEntry) -> bool {
+    Duration::from_millis(node.age_ms) < LOST
+}
+
+/// As a value that may be kept by work in the background.
+#[derive(Debug, Clone)]
+pub struct StatementsOf(pub Arc<Nodes>);
+
+impl Readers for StatementsOf {
+    fn gone(&self, version: SnapshotVersion) -> BoxFuture<'static, ()> {
+        let nodes = Arc::clone(&self.0);
+        async move {
+            while nodes.oldest_version().is_some_and(|oldest| oldest < version) {
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,66 @@
+//! `system.nodes` and `system.leases`.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use nyala_model::NodeEntry;
+use nyala_sql::error::Result;
+
+use crate::query::columns::{batch, number, numbers, text, texts, time, times};
+use crate::query::engine::Engine;
+use crate::query::nodes::Nodes;
+
+pub fn nodes_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        text("node"),
+        text("state"),
+        text("address"),
+        text("version"),
+        time("started_at"),
+        number("running"),
+        number("oldest_snapshot"),
+        number("silent_ms"),
+    ]))
+}
+
+/// The nodes that share the catalog, this one included.
+pub fn nodes(engine: &Engine) -> Result<RecordBatch> {
+    let nodes = engine.nodes.all();
+    let columns: Vec<ArrayRef> = vec![
+        texts(nodes.iter().map(|node| Some(node.id.0.as_str()))),
+        texts(nodes.iter().map(|node| Some(state(node)))),
+        texts(nodes.iter().map(|node| Some(node.address.as_str()).filter(|address| !address.is_empty()))),
+        texts(nodes.iter().map(|node| Some(node.version.as_str()))),
+        times(nodes.iter().map(|node| Some(node.started_at_ms))),
+        numbers(nodes.iter().map(|node| Some(node.running.into()))),
+        numbers(nodes.iter().map(|node| Some(node.oldest_version.0))),
+        numbers(nodes.iter().map(|node| Some(node.age_ms))),
+    ];
+    batch(nodes_schema(), columns)
+}
+
+fn state(node: &NodeEntry) -> &'static str {
+    match (Nodes::is_alive(node), node.draining) {
+        (false, _) => "silent",
+        (true, true) => "stopping",
+        (true, false) => "serving",
+    }
+}
+
+pub fn leases_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![text("lease"), text("node"), number("token"), number("left_ms")]))
+}
+
+/// What one node at a time does, and which.
+pub async fn leases(engine: &Engine) -> Result<RecordBatch> {
+    let leases = engine.catalog().leases().await?;
+    let columns: Vec<ArrayRef> = vec![
+        texts(leases.iter().map(|lease| Some(lease.name.as_str()))),
+        texts(leases.iter().map(|lease| Some(lease.owner.0.as_str()))),
+        numbers(leases.iter().map(|lease| Some(lease.token))),
+        numbers(leases.iter().map(|lease| Some(lease.left_ms))),
+    ];
+    batch(leases_schema(), columns)
+}
