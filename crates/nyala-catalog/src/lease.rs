@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nyala_model::{LeaseEntry, NodeId};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -42,6 +43,8 @@ pub struct Lease {
     /// When the lease ends unless it is renewed; none once it is lost.
     until: watch::Receiver<Option<Instant>>,
     renewing: JoinHandle<()>,
+    /// Where it was taken: it may be dropped on any thread.
+    runtime: Handle,
 }
 
 impl fmt::Debug for Lease {
@@ -66,7 +69,7 @@ impl Lease {
         let fence = Fence { lease: name.to_owned(), token };
         let (held, until) = watch::channel(Some(end_of(asked)));
         let renewing = tokio::spawn(renew(Arc::clone(store), fence.clone(), held));
-        Ok(Some(Self { fence, store: Arc::clone(store), until, renewing }))
+        Ok(Some(Self { fence, store: Arc::clone(store), until, renewing, runtime: Handle::current() }))
     }
 
     /// What changes under this lease are made with.
@@ -96,13 +99,11 @@ impl Drop for Lease {
     fn drop(&mut self) {
         self.renewing.abort();
         let (store, fence) = (Arc::clone(&self.store), self.fence.clone());
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                if let Err(error) = store.release_lease(&fence.lease, fence.token).await {
-                    tracing::debug!(lease = fence.lease, %error, "a lease is not given back; it ends by itself");
-                }
-            });
-        }
+        self.runtime.spawn(async move {
+            if let Err(error) = store.release_lease(&fence.lease, fence.token).await {
+                tracing::debug!(lease = fence.lease, %error, "a lease is not given back; it ends by itself");
+            }
+        });
     }
 }
 

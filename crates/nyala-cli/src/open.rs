@@ -7,15 +7,19 @@ use std::time::Duration;
 use anyhow::Context;
 use nyala_catalog::Catalog;
 use nyala_client::report::Hinted;
+use nyala_cluster::Cluster;
 use nyala_engine::{Engine, Extensions};
 use nyala_model::config::Config;
+use nyala_model::listen_text::parse_listen;
 use nyala_server::pgwire::PgCatalog;
-use nyala_storage::data_dir::DataDir;
+use nyala_storage::data_dir::{DataDir, node_id};
 
 /// An open data folder, with its lock.
 pub struct Opened {
     /// Answers queries.
     pub engine: Arc<Engine>,
+    /// Serves other nodes, if there may be any.
+    pub cluster: Option<Arc<Cluster>>,
     data_dir: DataDir,
 }
 
@@ -41,14 +45,45 @@ impl Opened {
 /// Opens the folder `config.data_dir`, which is created if it is missing. Other processes that find the folder
 /// locked report `command`, `nyala serve` for instance, as its holder.
 pub async fn open(config: &Config, command: &str) -> anyhow::Result<Opened> {
+    open_with(config, command, false).await
+}
+
+/// As [`open`], for a server: other nodes may reach it.
+pub async fn open_node(config: &Config, command: &str) -> anyhow::Result<Opened> {
+    open_with(config, command, true).await
+}
+
+async fn open_with(config: &Config, command: &str, is_served: bool) -> anyhow::Result<Opened> {
     let holder = format!("`{command}` (process {})", std::process::id());
     let data_dir = DataDir::lock(&config.data_dir, &holder)?;
     // From here on the absolute path counts, so that nothing depends on the current folder.
     let config = Config { data_dir: data_dir.path().to_owned(), ..config.clone() };
     let catalog = catalog(&config, &data_dir).await?;
-    let extensions = Extensions::of_sessions(vec![Arc::new(PgCatalog::default())]);
+    let mut extensions = Extensions::of_sessions(vec![Arc::new(PgCatalog::default())]);
+    let cluster = if is_served { cluster(&config, &data_dir).await? } else { None };
+    if let Some(cluster) = &cluster {
+        extensions.elsewhere = Arc::clone(cluster) as _;
+    }
     let engine = Engine::open(&config, Arc::new(catalog), extensions).await?;
-    Ok(Opened { engine, data_dir })
+    Ok(Opened { engine, cluster, data_dir })
+}
+
+/// This node among others, if it listens for them.
+async fn cluster(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<Arc<Cluster>>> {
+    let listen = config.node.listen.as_str();
+    if listen.is_empty() {
+        return Ok(None);
+    }
+    if config.catalog.url.is_empty() {
+        let message =
+            "`node.listen` is set, and `catalog.url` is not: this node shares its catalog with no other";
+        return Err(Hinted::error(message, "set `catalog.url`, or leave `node.listen` empty"));
+    }
+    let Some(address) = parse_listen(listen) else {
+        let message = format!("`node.listen` is `{listen}`, which is no address");
+        return Err(Hinted::error(message, "write an address and a port, such as `0.0.0.0:7433`"));
+    };
+    Ok(Some(Cluster::bind(address, &config.node, &node_id(data_dir.path())?).await?))
 }
 
 /// The catalog that the configuration names.

@@ -10,13 +10,13 @@ use nyala_server::serve::{Running, serve};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ServeArgs;
-use crate::open::{Opened, open};
+use crate::open::{Opened, open_node};
 use crate::{config, greeting, stop};
 
 /// Opens the data folder and serves it until asked to stop.
 pub async fn command(args: ServeArgs) -> anyhow::Result<()> {
     let config = config::load(&args.config, &args.flags())?.into_config();
-    let opened = open(&config, "nyala serve").await?;
+    let opened = open_node(&config, "nyala serve").await?;
     run(&config, &opened, "SELECT 1").await
 }
 
@@ -24,6 +24,14 @@ pub async fn command(args: ServeArgs) -> anyhow::Result<()> {
 pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Result<()> {
     let shutdown = CancellationToken::new();
     let running = serve(config, Arc::clone(&opened.engine), shutdown.clone()).await?;
+    if let Some(cluster) = opened.cluster.clone() {
+        let (engine, stop) = (Arc::clone(&opened.engine), shutdown.clone());
+        tokio::spawn(async move {
+            if let Err(error) = cluster.serve(&engine, stop.cancelled()).await {
+                tracing::error!(%error, "other nodes are not served any more");
+            }
+        });
+    }
     opened.tell_address(&format!("postgres://{}/nyala", greeting::reachable(running.postgres_address)));
     let encrypted = !config.server.tls.certificate.as_os_str().is_empty();
     if config.server.authentication == Authentication::None {

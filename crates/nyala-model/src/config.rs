@@ -21,6 +21,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Network listeners and logins.
     pub server: ServerConfig,
+    /// How other nodes reach this one.
+    pub node: NodeConfig,
     /// Limits and resources of queries.
     pub query: QueryConfig,
     /// Admission of large queries.
@@ -111,6 +113,18 @@ pub struct TlsConfig {
     pub key: PathBuf,
     /// Whether PostgreSQL clients may connect unencrypted despite a certificate. Default false.
     pub allow_plaintext: bool,
+}
+
+/// How other nodes reach this one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NodeConfig {
+    /// Address for other nodes, as `0.0.0.0:7433`. Default empty: they cannot send statements here.
+    pub listen: String,
+    /// What they connect to, `host:port`, if it is another address. Default empty.
+    pub address: String,
+    /// What proves that a node belongs to the others: the same on all, at least 32 bytes. Default empty.
+    pub secret: String,
 }
 
 /// Limits and resources of queries.
@@ -261,6 +275,7 @@ impl Default for Config {
         Self {
             data_dir: PathBuf::from("nyala-data"),
             server: ServerConfig::default(),
+            node: NodeConfig::default(),
             query: QueryConfig::default(),
             admission: AdmissionConfig::default(),
             catalog: CatalogConfig::default(),

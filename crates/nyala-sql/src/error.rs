@@ -12,8 +12,10 @@ use std::fmt;
 use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use nyala_catalog::CatalogError;
+use nyala_model::NodeId;
 use nyala_runtime::{Ended, Reason};
 use nyala_storage::StorageError;
+use serde::{Deserialize, Serialize};
 
 use self::foreign::{from_arrow, from_datafusion};
 
@@ -21,7 +23,7 @@ use self::foreign::{from_arrow, from_datafusion};
 pub type Result<T, E = QueryError> = std::result::Result<T, E>;
 
 /// Why a statement failed, for doors to map to their protocol's codes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Serialize, Deserialize, Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The text is not SQL: correct it.
@@ -122,12 +124,14 @@ pub struct QueryError {
     pub transient: bool,
     /// PostgreSQL's code, where it has a finer one than the kind.
     pub sqlstate: Option<&'static str>,
+    /// The node that can do it, if this one has done nothing because another has what is needed.
+    pub owner: Option<Box<NodeId>>,
 }
 
 impl QueryError {
     /// An error without a hint.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, transient: false, sqlstate: None }
+        Self { kind, message: message.into(), hint: None, transient: false, sqlstate: None, owner: None }
     }
 
     /// The same error with the next step.

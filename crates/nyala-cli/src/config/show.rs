@@ -5,7 +5,8 @@ use toml::{Table, Value};
 use super::load::Loaded;
 
 /// Keys with values that are never shown.
-const SECRETS: [&str; 3] = ["catalog.url", "storage.azure.access_key", "storage.s3.secret_access_key"];
+const SECRETS: [&str; 4] =
+    ["catalog.url", "node.secret", "storage.azure.access_key", "storage.s3.secret_access_key"];
 
 /// Replaces the value of a secret that is set.
 const MASK: &str = "********";

@@ -31,6 +31,7 @@ mod export;
 mod extensions;
 mod file_tables;
 mod files;
+mod forwarding;
 mod functions;
 mod half_open;
 mod harness;

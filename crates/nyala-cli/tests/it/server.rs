@@ -83,6 +83,12 @@ impl Server {
         exchange(self.http, &post_request(body))
     }
 
+    /// The same with further header lines.
+    pub fn post_with(&self, body: &str, headers: &str) -> Response {
+        let request = String::from_utf8(post_request(body)).unwrap();
+        exchange(self.http, request.replacen("\r\n", &format!("\r\n{headers}"), 1).as_bytes())
+    }
+
     /// Runs a statement over HTTP.
     pub fn try_query(&self, sql: &str) -> Response {
         self.post(&json!({ "sql": sql }).to_string())

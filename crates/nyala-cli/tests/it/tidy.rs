@@ -29,13 +29,17 @@ const CRATES: Floors = &[
     ("sql", &["model", "patterns", "runtime", "catalog", "storage", "fuzz"]),
     ("cube", &["model", "runtime", "catalog", "storage", "sql", "fuzz"]),
     ("engine", &["model", "runtime", "catalog", "storage", "sql", "cube", "fuzz"]),
+    ("cluster", &["model", "engine"]),
     ("pg", &["model", "sql", "engine"]),
     ("server", &["model", "engine", "pg", "fuzz"]),
     ("client", &[]),
     ("bench", &["model", "storage", "client"]),
     (
         "cli",
-        &["model", "runtime", "catalog", "storage", "engine", "server", "client", "bench", "fuzz", "testing"],
+        &[
+            "model", "runtime", "catalog", "storage", "engine", "server", "client", "bench", "cluster",
+            "fuzz", "testing",
+        ],
     ),
 ];
 
@@ -93,6 +97,7 @@ const ROOMS: &[(&str, &str, &[&str])] = &[(
         "system",
         "prepare",
         "text",
+        "forward",
         "execute",
         "open",
     ],
@@ -101,6 +106,8 @@ const ROOMS: &[(&str, &str, &[&str])] = &[(
 /// Libraries that only some crates may use: serving is for the server alone, clients of HTTP are in the binary.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("sqlx", &["catalog"]),
+    ("tonic", &["cluster"]),
+    ("arrow_flight", &["cluster"]),
     ("axum", &["server"]),
     ("hyper", &["server", "bench", "cli"]),
     ("http_body", &["server", "bench", "cli"]),

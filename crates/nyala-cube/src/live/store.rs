@@ -76,7 +76,8 @@ impl OpenStore {
             format!("disk store `{}` is of node `{}`, and this is node `{here}`", entry.name, entry.node);
         let error = QueryError::new(ErrorKind::Unreadable, message)
             .hint("ask that node; if this data folder took its place, restore the file `node` there");
-        let state = StoreState::Failed(error);
+        let owner = Some(Box::new(entry.node.clone()));
+        let state = StoreState::Failed(QueryError { owner, ..error });
         Arc::new(Self { state: watch::Sender::new(state), ..Self::new(entry, data_dir) })
     }
 

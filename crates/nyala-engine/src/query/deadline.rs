@@ -67,6 +67,11 @@ impl Deadline {
         tokio::time::timeout(CONFIRMATION, work).await.unwrap_or_else(|_| Err(unconfirmed()))
     }
 
+    /// What is left until it is reached; none if there is no such time.
+    pub fn left(&self) -> Option<Duration> {
+        self.0.at.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
     /// Fails with the reason if the statement must have ended by now.
     pub fn check(&self) -> Result<()> {
         if self.0.cancel.is_cancelled() {

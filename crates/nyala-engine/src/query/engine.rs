@@ -23,7 +23,7 @@ use super::audit::Audit;
 use super::counters::Counters;
 use super::folders::Folders;
 use super::history::History;
-use super::nodes::{Nodes, StatementsOf};
+use super::nodes::{Nodes, OtherNodes, StatementsOf};
 use super::options::SessionOptions;
 use super::resources::MemoryGuard;
 use super::resources::admission::Admission;
@@ -43,6 +43,7 @@ pub struct Engine {
     pub(crate) catalog_copies: Arc<CatalogCopies>,
     pub(crate) runtime: Runtime,
     pub(crate) placement: Arc<dyn Placement>,
+    pub(crate) elsewhere: Arc<dyn OtherNodes>,
     pub(crate) observed: Observed,
     pub(crate) building: Building,
     pub(crate) store_changes: StoreChanges,

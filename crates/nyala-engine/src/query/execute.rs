@@ -41,7 +41,25 @@ impl Session {
         let listed = Arc::clone(running.listed());
         let (settings, own) = (self.settings(), deadline.clone());
         let execution = Execution { session: self, settings, deadline: own, running };
-        let answer = deadline.within(self.dispatch(prepared, parameters, execution)).await;
+        // Only where there are other nodes may a statement be sent to one, with its parameters.
+        let again = self.engine.catalog().is_shared().then(|| parameters.clone());
+        let mut answer = deadline.within(self.dispatch(prepared, parameters, execution)).await;
+        if let Err(QueryError { owner: Some(owner), .. }) = &answer
+            && let Some(parameters) = again.filter(|_| !self.options().forwarded)
+        {
+            let owner = owner.as_ref().clone();
+            listed.hand_over();
+            drop(listed);
+            let forwarded = self.forward(&owner, prepared, parameters, &deadline);
+            answer = match prepared.changes() {
+                // No client is told that rows were not written which were.
+                true => deadline.within(deadline.hand_over(forwarded)).await,
+                false => deadline.within(forwarded).await,
+            };
+            let text = || prepared.text().to_owned();
+            self.engine.observed.audit.statement(self.options(), text, prepared.changes(), &answer);
+            return answer;
+        }
         let text = || prepared.text().to_owned();
         self.engine.observed.audit.statement(self.options(), text, prepared.changes(), &answer);
         match &answer {

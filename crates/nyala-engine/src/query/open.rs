@@ -30,7 +30,7 @@ use super::cubes::{damage, leftovers, upkeep};
 use super::engine::{Building, Engine, Observed, Runtime, StoreChanges};
 use super::history::History;
 use super::live;
-use super::nodes::Nodes;
+use super::nodes::{Alone, Nodes, OtherNodes};
 use super::resources::admission::Admission;
 use super::resources::threads::Threads;
 use super::resources::{Memory, MemoryGuard, process_limit_bytes, runtime, thread_count};
@@ -45,11 +45,13 @@ pub struct Extensions {
     pub sessions: Vec<Arc<dyn SessionExtension>>,
     /// Decides where queries run.
     pub placement: Arc<dyn Placement>,
+    /// The way to other nodes.
+    pub elsewhere: Arc<dyn OtherNodes>,
 }
 
 impl Default for Extensions {
     fn default() -> Self {
-        Self { sessions: Vec::new(), placement: Arc::new(HereOnly) }
+        Self { sessions: Vec::new(), placement: Arc::new(HereOnly), elsewhere: Arc::new(Alone) }
     }
 }
 
@@ -73,7 +75,7 @@ impl Engine {
 }
 
 async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) -> Result<Arc<Engine>> {
-    let Extensions { mut sessions, placement } = extensions;
+    let Extensions { mut sessions, placement, elsewhere } = extensions;
     let system = Arc::new(SystemSchema::default());
     sessions.insert(0, Arc::clone(&system) as _);
     let node = node_id(&config.data_dir)?;
@@ -114,7 +116,7 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
         Arc::clone(&catalog),
         Arc::clone(&snapshots),
         Arc::clone(&observed.registry),
-        node.clone(),
+        (node.clone(), elsewhere.address()),
     );
     let engine = Arc::new(Engine {
         snapshots,
@@ -123,6 +125,7 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
         catalog_copies: Arc::new(CatalogCopies::new(&config.catalog, &config.data_dir)),
         runtime,
         placement,
+        elsewhere,
         observed,
         building,
         store_changes: StoreChanges::default(),
@@ -148,6 +151,7 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
     engine.runtime.spawn(Arc::clone(&engine.nodes).keep_telling());
     if engine.catalog().is_shared() {
         engine.runtime.spawn(leftovers::collect(Arc::downgrade(&engine)));
+        engine.runtime.spawn(live::forget_dropped_elsewhere(Arc::downgrade(&engine)));
     }
     let every = Duration::from_millis(config.cubes.check_files_ms);
     snapshots::first_file_check(&engine.file_checks, &engine.snapshots).await;

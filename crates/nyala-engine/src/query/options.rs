@@ -20,6 +20,8 @@ pub struct SessionOptions {
     pub identity: Identity,
     /// The dialect of the client's texts, if the door translates them. Texts of different dialects share no plan.
     pub dialect: &'static str,
+    /// Whether another node sent the statement here: it is not sent on.
+    pub forwarded: bool,
 }
 
 impl SessionOptions {

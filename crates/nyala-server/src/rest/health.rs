@@ -17,7 +17,8 @@ pub async fn live() -> Json<Value> {
     Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))
 }
 
-/// `GET /readyz`: 200 if queries are welcome and the catalog answers, else 503.
+/// `GET /readyz`: 200 if queries are welcome and the catalog answers, else 503. A shared catalog is not asked: without it
+/// queries go on, and all nodes would be taken out of service together.
 pub async fn ready(State(shared): State<Shared>) -> Result<Json<Value>, ApiError> {
     let refuse = |code, message: String| Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, message));
     match shared.readiness.phase() {
@@ -25,8 +26,13 @@ pub async fn ready(State(shared): State<Shared>) -> Result<Json<Value>, ApiError
         Phase::Starting => return refuse("starting", "the server is starting".to_owned()),
         Phase::Stopping => return refuse("shutting_down", "the server is stopping".to_owned()),
     }
-    match tokio::time::timeout(CATALOG_DEADLINE, shared.engine.catalog().refresh()).await {
-        Ok(Ok(snapshot)) => Ok(Json(json!({"status": "ready", "catalog_version": snapshot.version.0}))),
+    let catalog = shared.engine.catalog();
+    let ready = |version: u64| Ok(Json(json!({"status": "ready", "catalog_version": version})));
+    if catalog.is_shared() {
+        return ready(catalog.snapshot().version.0);
+    }
+    match tokio::time::timeout(CATALOG_DEADLINE, catalog.refresh()).await {
+        Ok(Ok(snapshot)) => ready(snapshot.version.0),
         Ok(Err(error)) => refuse("catalog_unavailable", format!("the catalog does not answer: {error}")),
         Err(_) => refuse(
             "catalog_unavailable",

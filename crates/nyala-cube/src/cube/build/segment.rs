@@ -222,27 +222,27 @@ impl Drop for NewSegment {
     }
 }
 
-/// Takes an abandoned segment out of the catalog, and then deletes its files. If the lease is lost, another node may go on
-/// with both.
+/// Takes an abandoned segment out of the catalog, and then deletes its files. If that fails, the next build goes on with it,
+/// which may be another node's: it has the lease now.
 fn give_back(home: &SegmentHome, id: SegmentId, folder: &str) {
     let (home, folder) = (home.clone(), folder.to_owned());
     home.background.abandon(id);
-    let (background, settled) = (home.background.clone(), home.background.clone());
+    let background = home.background.clone();
     background.finish(async move {
         tokio::time::sleep(STRAGGLERS).await;
         match home.commit(Change::DropSegment { segment: id }).await {
-            Ok(_) => {}
-            Err(CatalogError::LeaseLost { .. }) => return settled.settle(id),
+            Ok(_) => {
+                for _ in 0..2 {
+                    home.store.remove(&folder).await;
+                    tokio::time::sleep(STRAGGLERS).await;
+                }
+            }
+            Err(CatalogError::LeaseLost { .. }) => {}
             Err(error) => {
-                tracing::warn!(segment = id.0, %error, "an abandoned segment stays in the catalog until restart");
-                return;
+                tracing::warn!(segment = id.0, %error, "an abandoned segment stays in the catalog until the next build");
             }
         }
-        for _ in 0..2 {
-            home.store.remove(&folder).await;
-            tokio::time::sleep(STRAGGLERS).await;
-        }
-        settled.settle(id);
+        home.background.settle(id);
     });
 }
 

@@ -53,9 +53,11 @@ pub struct LiveScanExec {
 
 impl LiveScanExec {
     pub(in crate::live) fn new(scan: LiveScan, partitions: usize, batch_rows: usize) -> Result<Self> {
+        // A store that cannot be read is an error before the first row: then another node may have it.
+        let open = scan.table.ready()?;
         let rows = match scan.keys {
             Some(_) => None,
-            None => scan.table.ready()?.map(|table| scan.rows_of(&scan.pin(&table))),
+            None => open.map(|table| scan.rows_of(&scan.pin(&table))),
         };
         let partitions = if scan.is_little(rows) { 1 } else { partitions.max(1) };
         Ok(Self {

@@ -113,6 +113,12 @@ impl Listed {
         fail(&self.counters, &self.entry, error);
     }
 
+    /// Another entry takes its place: the statement was not run here.
+    pub fn hand_over(&self) {
+        self.counters.total.fetch_sub(1, Ordering::Relaxed);
+        self.entry.end_with(Status::Prepared);
+    }
+
     /// Records that the statement succeeded.
     pub fn finish(&self) {
         self.entry.end_with(Status::Finished);

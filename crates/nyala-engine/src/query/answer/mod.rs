@@ -13,5 +13,5 @@ mod start;
 
 pub use placement::{HereOnly, Placement, PlannedQuery};
 pub use result_cache::{Known, ResultCache, ResultCacheStats, ResultKey, Source};
-pub use rows::{Answer, Completion, RowStream};
+pub use rows::{Answer, Batches, Completion, RowStream};
 pub use start::{PlanAnew, Start};

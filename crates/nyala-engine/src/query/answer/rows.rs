@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use futures::future::BoxFuture;
+use futures::stream::{BoxStream, Fuse};
 use futures::{FutureExt, Stream, StreamExt};
 use nyala_model::QualifiedName;
 use nyala_sql::error::{QueryError, Result};
@@ -91,6 +92,8 @@ pub enum Batches {
     Sent(Receiver<Result<RecordBatch>>),
     /// Computed by the thread that polls the stream: so little work that handing it over would take longer.
     Here(Box<Here>),
+    /// Sent by another node.
+    Elsewhere(Fuse<BoxStream<'static, Result<RecordBatch>>>),
 }
 
 impl fmt::Debug for RowStream {
@@ -183,6 +186,15 @@ impl Stream for RowStream {
         let next = match &mut this.batches {
             Batches::Sent(batches) => batches.poll_recv(context),
             Batches::Here(here) => here.poll_next(context, &this.running),
+            Batches::Elsewhere(batches) => {
+                let next = batches.poll_next_unpin(context);
+                match &next {
+                    Poll::Ready(Some(Ok(batch))) => this.running.entry().add_rows(batch.num_rows()),
+                    Poll::Ready(Some(Err(error))) => this.running.fail(error),
+                    Poll::Ready(None) | Poll::Pending => {}
+                }
+                next
+            }
         };
         if next.is_pending() {
             return match self.poll_reached(context) {

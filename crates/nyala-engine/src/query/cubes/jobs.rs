@@ -192,6 +192,11 @@ impl Engine {
         }
         let job = self.catalog().jobs().await?.into_iter().find(|job| job.id == id);
         Err(match job {
+            Some(job) if job.state == JobState::Running => {
+                let message = format!("job {} runs on node `{}`", job.id.0, job.node);
+                QueryError::new(ErrorKind::InvalidParameter, message)
+                    .hint("cancel it there; `SELECT * FROM system.nodes` lists the nodes")
+            }
             Some(job) => {
                 let message = format!("job {} has ended already: it is {}", id.0, job.state.word());
                 QueryError::new(ErrorKind::InvalidParameter, message)

@@ -105,7 +105,7 @@ async fn run(statement: &CreateTable<'_>, execution: Execution<'_>) -> Result<An
         if_not_exists: create.if_not_exists,
     };
     let (first_rows, made_as) = (rows.filter(|_| statement.filled), parts.name.clone());
-    let store = stores::find_or_make(&execution, parts.options.store.as_deref()).await?;
+    let store = stores::find_or_make(&execution, parts.options.store.as_deref(), create.temporary).await?;
     store.opened().await?;
     // The query runs first: if it fails or is cancelled, it leaves no table.
     let (rows, execution) = match first_rows {

@@ -34,7 +34,10 @@ pub use insert::check_conflict;
 pub use loading::Loading;
 pub use stats::DiskStoreStats;
 pub use stats::stats;
-pub use stores::{CreateStore, DropStore, forget_dropped, forget_leftovers, forget_leftovers_later};
+pub use stores::{
+    CreateStore, DropStore, forget_dropped, forget_dropped_elsewhere, forget_leftovers,
+    forget_leftovers_later,
+};
 pub use write::run as write;
 
 use nyala_sql::error::{ErrorKind, QueryError, Result};

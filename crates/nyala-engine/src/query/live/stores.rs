@@ -1,7 +1,7 @@
 //! `CREATE DISK STORE`, `DROP DISK STORE`, and removal of the rows of dropped tables.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use datafusion::sql::sqlparser::ast::Ident;
@@ -23,6 +23,8 @@ use crate::query::command::Command;
 use crate::query::engine::Engine;
 use crate::query::execution::Execution;
 
+/// How often this node looks for tables that others dropped.
+const DROPPED_ELSEWHERE: Duration = Duration::from_secs(10);
 /// The store of tables that name none. It is made when it is first needed.
 const DEFAULT_STORE: &str = "main";
 
@@ -96,10 +98,19 @@ async fn create(statement: &CreateStore<'_>, execution: Execution<'_>) -> Result
     Ok(Completion::of("CREATE DISK STORE"))
 }
 
-/// The store of this name. Without a name the default store, made with default options if it is missing.
-pub async fn find_or_make(execution: &Execution<'_>, name: Option<&str>) -> Result<Arc<OpenStore>> {
+/// The store of this name. Without a name the default store, made with default options if it is missing. A temporary table
+/// lives on the node of its session: if the default store is elsewhere, in one that this node has for that.
+pub async fn find_or_make(
+    execution: &Execution<'_>,
+    name: Option<&str>,
+    is_temporary: bool,
+) -> Result<Arc<OpenStore>> {
     let engine = execution.engine();
-    let wanted = name.unwrap_or(DEFAULT_STORE);
+    let usual = engine.snapshots.live().find(DEFAULT_STORE);
+    let is_elsewhere = usual.is_some_and(|store| !engine.node.owns(store.node()));
+    let own = format!("{DEFAULT_STORE}-{}", engine.node);
+    let usual = if is_temporary && is_elsewhere { own.as_str() } else { DEFAULT_STORE };
+    let wanted = name.unwrap_or(usual);
     if let Some(store) = engine.snapshots.live().find(wanted) {
         return Ok(store);
     }
@@ -182,6 +193,10 @@ async fn record(
 async fn remove(engine: &Engine, name: String, if_exists: bool, asked: Asked) -> Result<()> {
     let entry = engine.snapshots.catalog().snapshot().disk_stores.get(&name).cloned();
     let folder = entry.map(|entry| engine.data_dir.join(&entry.folder));
+    if let Some(store) = engine.snapshots.live().find(&name).filter(|store| !engine.node.owns(store.node())) {
+        // Its node has it open: the error names it.
+        store.ready()?;
+    }
     // A CREATE on the same folder waits until the store is closed.
     let _alone = match &folder {
         Some(folder) => Some(engine.store_changes.folders.take(folder).await),
@@ -315,6 +330,18 @@ pub fn forget_leftovers_later(engine: &Arc<Engine>) {
             tracing::warn!(%error, "cubes may have segments that are newer than their disk stores");
         }
     });
+}
+
+/// Removes the rows of tables that other nodes dropped from the catalog, at intervals, for as long as the engine is there.
+pub async fn forget_dropped_elsewhere(engine: Weak<Engine>) {
+    loop {
+        tokio::time::sleep(DROPPED_ELSEWHERE).await;
+        let Some(engine) = engine.upgrade() else { return };
+        let snapshot = engine.snapshots.catalog().snapshot();
+        let left = snapshot.disk_stores.values().filter(|store| !store.leftovers.is_empty());
+        let own = left.filter(|store| engine.node.owns(&store.node));
+        forget_dropped(&engine, own.map(|store| store.name.clone()).collect()).await;
+    }
 }
 
 fn later(engine: &Engine, work: impl Future<Output = ()> + Send + 'static) {

@@ -12,8 +12,8 @@ use nyala_cube::cube::build::{Readers, now_ms};
 use nyala_model::{JobState, NodeEntry, NodeId, SnapshotVersion};
 use nyala_sql::error::Result;
 
-use super::activity::Registry;
-use super::snapshots::Snapshots;
+use crate::query::activity::Registry;
+use crate::query::snapshots::Snapshots;
 
 /// How often a node tells that it lives.
 const BEAT: Duration = Duration::from_secs(2);
@@ -33,6 +33,8 @@ pub struct Nodes {
     snapshots: Arc<Snapshots>,
     registry: Arc<Registry>,
     own: NodeId,
+    /// Where this node is reached.
+    address: String,
     started_at_ms: u64,
     draining: AtomicBool,
     seen: ArcSwap<Seen>,
@@ -50,11 +52,11 @@ impl Nodes {
         catalog: Arc<Catalog>,
         snapshots: Arc<Snapshots>,
         registry: Arc<Registry>,
-        own: NodeId,
+        (own, address): (NodeId, String),
     ) -> Self {
         let seen = ArcSwap::from_pointee(Seen { nodes: Vec::new(), at: Instant::now() });
         let (started_at_ms, draining) = (now_ms(), AtomicBool::new(false));
-        Self { catalog, snapshots, registry, own, started_at_ms, draining, seen }
+        Self { catalog, snapshots, registry, own, address, started_at_ms, draining, seen }
     }
 
     /// All nodes, this one included, as they were when they last told of themselves.
@@ -79,7 +81,7 @@ impl Nodes {
         let oldest = running.iter().map(|entry| entry.begun).min();
         NodeEntry {
             id: self.own.clone(),
-            address: String::new(),
+            address: self.address.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at_ms: self.started_at_ms,
             draining: self.draining.load(Ordering::Relaxed),

@@ -1,0 +1,226 @@
+//! Statements that a node sends to the one that has the live tables they need.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use serde_json::json;
+
+use crate::program::{PATIENCE, eventually};
+use crate::server::Server;
+use crate::shared_catalog::{Node, Shared};
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
+const VARIABLES: [(&str, &str); 2] = [("NYALA_NODE__LISTEN", "127.0.0.1:0"), ("NYALA_NODE__SECRET", SECRET)];
+
+/// Two nodes, and on the first a live table of three rows.
+fn two(shared: &Shared) -> (Node, Node) {
+    let (owner, other) = (shared.node_with(&VARIABLES), shared.node_with(&VARIABLES));
+    owner.query("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY, v TEXT)");
+    owner.query("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)");
+    eventually("the table on the other node", PATIENCE, || other.try_query("SELECT * FROM t").status == 200);
+    (owner, other)
+}
+
+#[test]
+fn live_tables_are_read_and_written_from_any_node() {
+    let shared = Shared::new();
+    let (owner, other) = two(&shared);
+    assert_eq!(other.query("SELECT id, v FROM t ORDER BY id"), [["1", "a"], ["2", "b"], ["3", "NULL"]]);
+    other.query("INSERT INTO t VALUES (4, 'd')");
+    other.query("UPDATE t SET v = 'x' WHERE id = 1");
+    assert_eq!(other.query("DELETE FROM t WHERE id = 2 RETURNING id, v"), [["2", "b"]]);
+    assert_eq!(owner.query("SELECT id, v FROM t ORDER BY id"), [["1", "x"], ["3", "NULL"], ["4", "d"]]);
+
+    // Errors arrive as they are.
+    let refused = other.try_query("INSERT INTO t VALUES (4, 'again') ON CONFLICT DO NOTHING RETURNING id");
+    assert_eq!(refused.status, 200, "{}", refused.body);
+    let (here, there) =
+        (owner.try_query("SELECT 1 / (id - id) FROM t"), other.try_query("SELECT 1 / (id - id) FROM t"));
+    assert_eq!((here.status, here.body), (there.status, there.body));
+
+    // So do settings, tables of the other node, and statements that change tables.
+    let zone = json!({"timezone": "Asia/Tokyo"});
+    let sql = "SELECT to_timestamp(id)::timestamptz::text FROM t WHERE id = 1";
+    assert_eq!(other.query_with(sql, &zone), owner.query_with(sql, &zone));
+    other.query("CREATE LIVE TABLE u (id BIGINT PRIMARY KEY)");
+    other.query("INSERT INTO u SELECT id FROM t");
+    other.query("ALTER TABLE u ADD COLUMN w BIGINT");
+    other.query("INSERT INTO u VALUES (9, 7)");
+    assert_eq!(owner.query("SELECT count(*), sum(w) FROM u"), other.query("SELECT count(*), sum(w) FROM u"));
+    other.query("DROP TABLE u");
+
+    // What is large streams.
+    owner.query("INSERT INTO t SELECT v + 10, repeat('y', 100) FROM generate_series(1, 200000) AS s(v)");
+    let expected = owner.query("SELECT count(*), sum(length(v)) FROM t");
+    assert_eq!(other.query("SELECT count(*), sum(length(v)) FROM t"), expected);
+    let all = other.query("SELECT id, v FROM t WHERE id > 10");
+    assert_eq!(all.len(), 200_000);
+
+    // A store of this node, and one of the other in one statement.
+    other.query("CREATE DISK STORE near");
+    other.query("CREATE LIVE TABLE n (id BIGINT PRIMARY KEY) WITH (disk_store = 'near')");
+    other.query("INSERT INTO n VALUES (1)");
+    eventually("the second store on the first node", PATIENCE, || {
+        owner.try_query("SELECT * FROM n").status == 200
+    });
+    let both = other.try_query("SELECT count(*) FROM n JOIN t USING (id)");
+    assert!(both.body.contains("is of node"), "{}", both.body);
+}
+
+#[test]
+fn privileges_are_those_of_the_user_on_any_node() {
+    let shared = Shared::new();
+    let (owner, other) = two(&shared);
+    owner.query("CREATE ROLE ann LOGIN PASSWORD 'secret-of-ann'");
+    drop(other);
+    let mut variables = VARIABLES.to_vec();
+    variables.push(("NYALA_SERVER__AUTHENTICATION", "password"));
+    let other = shared.node_with(&variables);
+    let login = "Authorization: Basic YW5uOnNlY3JldC1vZi1hbm4=\r\n";
+    let refused = other.post_with("{\"sql\": \"SELECT count(*) FROM t\"}", login);
+    assert!(refused.body.contains("lacks SELECT"), "{}", refused.body);
+    owner.query("GRANT SELECT ON t TO ann");
+    eventually("the grant on the other node", PATIENCE, || {
+        other.post_with("{\"sql\": \"SELECT count(*) FROM t\"}", login).status == 200
+    });
+    let refused = other.post_with("{\"sql\": \"DELETE FROM t\"}", login);
+    assert!(refused.body.contains("lacks DELETE"), "{}", refused.body);
+}
+
+#[test]
+fn a_client_that_leaves_ends_its_statement_on_the_other_node() {
+    let shared = Shared::new();
+    let (owner, other) = two(&shared);
+    let long = "SELECT count(*) FROM t a, generate_series(1, 100000) b(x), generate_series(1, 1000000) c(y) WHERE x + y = a.id";
+    let body = json!({ "sql": long }).to_string();
+    let head = format!(
+        "POST /api/v1/query HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let running = |server: &Server| {
+        server.query("SELECT count(*) FROM system.queries WHERE query LIKE '%generate_series%' AND query NOT LIKE '%system%'")
+    };
+    let mut client = TcpStream::connect(other.http).unwrap();
+    client.write_all((head + &body).as_bytes()).unwrap();
+    eventually("the statement on its owner", PATIENCE, || running(&owner) == [["1"]]);
+    assert_eq!(running(&other), [["1"]]);
+    drop(client);
+    eventually("the end of the statement on its owner", PATIENCE, || running(&owner) == [["0"]]);
+    assert_eq!(running(&other), [["0"]]);
+    // Its time ends it, too.
+    let timed = json!({"statement_timeout": "300"});
+    let response = other.post(&json!({ "sql": long, "settings": timed }).to_string());
+    assert!(response.body.contains("statement_timeout"), "{}", response.body);
+    eventually("the end of the second statement", PATIENCE, || running(&owner) == [["0"]]);
+}
+
+#[test]
+fn a_node_that_dies_fails_its_statements_and_comes_back() {
+    let shared = Shared::new();
+    let (owner, other) = two(&shared);
+    let folder = owner.kill();
+    let refused = other.try_query("SELECT count(*) FROM t");
+    assert!(refused.body.contains("is not reached"), "{}", refused.body);
+    let owner = shared.serve_folder(folder, &VARIABLES);
+    eventually("the node that is back", PATIENCE, || other.try_query("SELECT count(*) FROM t").status == 200);
+    assert_eq!(other.query("SELECT count(*) FROM t"), [["3"]]);
+    drop(owner);
+}
+
+#[test]
+fn all_statements_between_two_nodes_share_a_connection() {
+    let shared = Shared::new();
+    let (owner, other) = two(&shared);
+    let address: SocketAddr = owner
+        .query("SELECT address FROM system.nodes WHERE address IS NOT NULL ORDER BY started_at")[0][0]
+        .parse()
+        .unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..32 {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    assert_eq!(other.query("SELECT count(*) FROM t"), [["3"]]);
+                }
+            });
+        }
+    });
+    assert_eq!(connections_to(address.port()), 1);
+}
+
+/// Established connections of this machine to a port.
+fn connections_to(port: u16) -> usize {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let wanted = format!(":{port:04X}");
+    let lines = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    lines.filter(|line| line[2].ends_with(&wanted) && line[3] == "01").count()
+}
+
+#[test]
+fn strangers_are_refused_at_the_nodes_port() {
+    let shared = Shared::new();
+    let (owner, other) = two(&shared);
+    let address: SocketAddr = owner
+        .query("SELECT address FROM system.nodes WHERE address IS NOT NULL ORDER BY started_at")[0][0]
+        .parse()
+        .unwrap();
+    for garbage in [
+        b"GET / HTTP/1.1\r\n\r\n".as_slice(),
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        &[0; 4096],
+        &[0x16, 3, 1, 255, 255],
+    ] {
+        let mut stranger = TcpStream::connect(address).unwrap();
+        stranger.set_read_timeout(Some(PATIENCE)).unwrap();
+        // The node may close before all is written.
+        let _ = stranger.write_all(garbage);
+        let mut answer = Vec::new();
+        let _ = stranger.read_to_end(&mut answer);
+        assert!(answer.len() < 100, "{answer:?}");
+    }
+    // Many that say nothing keep nobody out for long.
+    let silent: Vec<_> = (0..80).map(|_| TcpStream::connect(address).unwrap()).collect();
+    assert_eq!(other.query("SELECT count(*) FROM t"), [["3"]]);
+    drop(silent);
+    let wrong = [VARIABLES[0], ("NYALA_NODE__SECRET", "fedcba9876543210fedcba9876543210")];
+    let stranger = shared.node_with(&wrong);
+    let refused = stranger.try_query("SELECT count(*) FROM t");
+    assert!(refused.body.contains("is not reached"), "{}", refused.body);
+    assert_eq!(other.query("SELECT count(*) FROM t"), [["3"]]);
+}
+
+#[test]
+fn temporary_tables_stay_on_the_node_of_their_session() {
+    let shared = Shared::new();
+    let (owner, other) = two(&shared);
+    let sql = "CREATE TEMP TABLE x AS SELECT 1 AS a; INSERT INTO x VALUES (2); SELECT sum(a) FROM x";
+    for node in [&owner, &other] {
+        let url = node.url();
+        let answer = crate::program::run(&mut crate::program::nyala(&[
+            "sql", "--url", &url, "--format", "csv", "-c", sql,
+        ]));
+        assert!(answer.ends_with("\n3\n"), "{answer}");
+    }
+    eventually("the end of temporary tables", PATIENCE, || {
+        owner.query("SELECT count(*) FROM information_schema.tables WHERE table_name = 'x'") == [["0"]]
+    });
+    other.query("DROP TABLE t");
+    eventually("a dropped table on its node", PATIENCE, || owner.try_query("SELECT * FROM t").status != 200);
+    let refused = other.try_query("DROP DISK STORE main");
+    assert_eq!(refused.status, 200, "{}", refused.body);
+    owner.query("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY)");
+}
+
+#[test]
+fn a_node_that_does_not_answer_is_noticed() {
+    let shared = Shared::new();
+    let (mut owner, other) = two(&shared);
+    owner.signal("STOP");
+    let refused = other.try_query("SELECT count(*) FROM t");
+    assert!(refused.body.contains("is not reached"), "{}", refused.body);
+    let unknown = other.try_query("INSERT INTO t VALUES (7, 'x')");
+    assert!(unknown.status >= 500, "{}", unknown.body);
+    owner.signal("CONT");
+    eventually("the node that answers again", PATIENCE, || {
+        other.try_query("SELECT count(*) FROM t").status == 200
+    });
+}

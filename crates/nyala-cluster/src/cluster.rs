@@ -1,0 +1,123 @@
+//! This node among the others.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use nyala_engine::{Engine, ErrorKind, Forwarded, Forwarding, OtherNodes, QueryError, not_reached};
+use nyala_model::config::NodeConfig;
+use nyala_model::{NodeEntry, NodeId};
+use tonic::service::Routes;
+
+use crate::connection::{Listener, Peers, serve};
+use crate::identity::{Identity, IdentityError};
+use crate::statement::{Statements, send};
+
+/// Why this node cannot be one of several.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// The secret is unusable.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The address cannot be listened on.
+    #[error("cannot listen for other nodes on {address}: {source}; choose another `node.listen`")]
+    Listen {
+        /// The configured address.
+        address: SocketAddr,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// Other nodes could not connect to any address.
+    #[error(
+        "`node.listen` is {address}, which other machines cannot connect to; set `node.address` to the host and port that they reach"
+    )]
+    NoAddress {
+        /// The configured address.
+        address: SocketAddr,
+    },
+}
+
+/// This node's connections to others, and theirs to it.
+#[derive(Debug)]
+pub struct Cluster {
+    peers: Peers,
+    address: String,
+    listener: Mutex<Option<Listener>>,
+    statements: Statements,
+}
+
+impl Cluster {
+    /// Listens for other nodes. They are not served before [`Self::serve`].
+    ///
+    /// # Errors
+    /// The secret or the address is unusable.
+    pub async fn bind(
+        listen: SocketAddr,
+        config: &NodeConfig,
+        node: &NodeId,
+    ) -> Result<Arc<Self>, ClusterError> {
+        let identity = Identity::new(&config.secret, node)?;
+        let failed = |source| ClusterError::Listen { address: listen, source };
+        let listener = Listener::bind(listen, &identity).await.map_err(failed)?;
+        let bound = listener.address().map_err(failed)?;
+        let address = match config.address.as_str() {
+            "" if bound.ip().is_unspecified() => return Err(ClusterError::NoAddress { address: bound }),
+            "" => bound.to_string(),
+            address => address.to_owned(),
+        };
+        let (peers, statements) = (Peers::new(&identity), Statements::default());
+        Ok(Arc::new(Self { peers, address, listener: Mutex::new(Some(listener)), statements }))
+    }
+
+    /// Serves other nodes with this engine until `stop` is ready; what runs then may end.
+    ///
+    /// # Errors
+    /// The listening socket fails.
+    pub async fn serve(
+        &self,
+        engine: &Arc<Engine>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        self.statements.attach(engine);
+        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match listener {
+            Some(listener) => Ok(serve(listener, Routes::new(self.statements.service()), stop).await?),
+            None => Ok(()),
+        }
+    }
+
+    async fn send(&self, node: &NodeEntry, statement: Forwarded) -> Result<Forwarding, QueryError> {
+        if node.address.is_empty() {
+            return Err(not_reached(&node.id, "it has no `node.listen`"));
+        }
+        let channel = self.peers.channel(&node.id, &node.address);
+        let channel = channel.map_err(|error| not_reached(&node.id, &error.to_string()))?;
+        let again = (!statement.changes).then(|| statement.clone());
+        match (send(&node.id, channel.clone(), statement).await, again) {
+            // The connection may have broken long ago: a new one is made.
+            (Err(error), Some(statement)) if is_unreached(&error) => send(&node.id, channel, statement).await,
+            (sent, _) => sent,
+        }
+    }
+}
+
+/// Whether an error is of the connection, and not of the statement.
+fn is_unreached(error: &QueryError) -> bool {
+    error.transient && error.kind == ErrorKind::Unreadable
+}
+
+impl OtherNodes for Cluster {
+    fn address(&self) -> String {
+        self.address.clone()
+    }
+
+    fn run<'a>(
+        &'a self,
+        node: &'a NodeEntry,
+        statement: Forwarded,
+    ) -> BoxFuture<'a, Result<Forwarding, QueryError>> {
+        self.send(node, statement).boxed()
+    }
+}

@@ -1,0 +1,94 @@
+//! The connecting end.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hyper_util::rt::TokioIo;
+use nyala_model::NodeId;
+use rustls::ClientConfig;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tonic::transport::{Channel, Endpoint};
+use tower::service_fn;
+
+use super::{CONNECT_WITHIN, CONNECTION_WINDOW, MAX_RESETS, PING_EVERY, PING_WITHIN, STREAM_WINDOW};
+use crate::identity::{Identity, name_of, server_name, speaks};
+
+/// The connections of this node to others: one to each, made when it is first used and again when it broke.
+#[derive(Debug)]
+pub struct Peers {
+    tls: Arc<ClientConfig>,
+    known: Mutex<HashMap<NodeId, Peer>>,
+}
+
+#[derive(Debug)]
+struct Peer {
+    address: String,
+    channel: Channel,
+}
+
+impl Peers {
+    /// Those of a node with this identity.
+    pub fn new(identity: &Identity) -> Self {
+        Self { tls: Arc::clone(&identity.client), known: Mutex::default() }
+    }
+
+    /// The connection to a node at `host:port`. It is made, or made anew, by the first request on it.
+    ///
+    /// # Errors
+    /// The node has no name that a certificate can have.
+    pub fn channel(&self, node: &NodeId, address: &str) -> io::Result<Channel> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(peer) = known.get(node).filter(|peer| peer.address == address) {
+            return Ok(peer.channel.clone());
+        }
+        let channel = self.connect(node, address)?;
+        known.insert(node.clone(), Peer { address: address.to_owned(), channel: channel.clone() });
+        Ok(channel)
+    }
+
+    fn connect(&self, node: &NodeId, address: &str) -> io::Result<Channel> {
+        let name = server_name(node).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "no certificate can have the node's name")
+        })?;
+        let connector = TlsConnector::from(Arc::clone(&self.tls));
+        let address = address.to_owned();
+        // The scheme is only what the library asks for: the connector encrypts.
+        let endpoint =
+            Endpoint::from_shared(format!("http://{}", name_of(node))).map_err(io::Error::other)?;
+        let endpoint = endpoint
+            .http2_keep_alive_interval(PING_EVERY)
+            .keep_alive_timeout(PING_WITHIN)
+            .keep_alive_while_idle(true)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .http2_max_concurrent_reset_streams(MAX_RESETS)
+            .http2_max_local_error_reset_streams(MAX_RESETS);
+        let connect = service_fn(move |_| {
+            let (connector, name, address) = (connector.clone(), name.clone(), address.clone());
+            async move {
+                let connecting = shake_hands(&connector, name, &address);
+                let stream = tokio::time::timeout(CONNECT_WITHIN, connecting).await;
+                let stream = stream.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+                Ok::<_, io::Error>(TokioIo::new(stream))
+            }
+        });
+        Ok(endpoint.connect_with_connector_lazy(connect))
+    }
+}
+
+async fn shake_hands(
+    connector: &TlsConnector,
+    name: rustls::pki_types::ServerName<'static>,
+    address: &str,
+) -> io::Result<TlsStream<TcpStream>> {
+    let tcp = TcpStream::connect(address).await?;
+    tcp.set_nodelay(true)?;
+    let stream = connector.connect(name, tcp).await?;
+    if !speaks(stream.get_ref().1.alpn_protocol()) {
+        return Err(io::Error::other("it speaks no protocol of nodes"));
+    }
+    Ok(stream)
+}

@@ -1,0 +1,25 @@
+//! One connection for each pair of nodes and direction: HTTP/2 over TLS with the cluster's secret, on which everything that
+//! the two say to each other travels side by side.
+//!
+//! A peer that stops answering is found by pings, and everything on the connection fails. The next request makes a new one.
+
+mod client;
+mod server;
+
+pub use client::Peers;
+pub use server::{Listener, serve};
+
+use std::time::Duration;
+
+/// How often an idle or busy connection is asked for a sign of life.
+const PING_EVERY: Duration = Duration::from_secs(3);
+/// How long the sign of life may take.
+const PING_WITHIN: Duration = Duration::from_secs(4);
+/// How long a connection may take, its handshakes included.
+const CONNECT_WITHIN: Duration = Duration::from_secs(3);
+/// Bytes on their way for one request: memory of a reader that stops.
+const STREAM_WINDOW: u32 = 1 << 20;
+/// Bytes on their way for all requests. Requests share it, so that it must not be used up by those that stop reading.
+const CONNECTION_WINDOW: u32 = 1 << 30;
+/// Requests that may be given up at once: each resets its stream, which the peer would take for an attack otherwise.
+const MAX_RESETS: usize = 1 << 20;

@@ -1,0 +1,162 @@
+//! The listening end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tonic::service::Routes;
+use tonic::transport::Server;
+use tonic::transport::server::Connected;
+
+use super::{CONNECT_WITHIN, CONNECTION_WINDOW, MAX_RESETS, PING_EVERY, PING_WITHIN, STREAM_WINDOW};
+use crate::identity::{Identity, speaks};
+
+/// Handshakes at once; further connections wait to be accepted.
+const HANDSHAKES: usize = 64;
+
+/// The address that other nodes connect to.
+#[derive(Debug)]
+pub struct Listener {
+    tcp: TcpListener,
+    tls: Arc<ServerConfig>,
+}
+
+impl Listener {
+    /// Listens on an address.
+    ///
+    /// # Errors
+    /// The address is taken or not of this machine.
+    pub async fn bind(address: SocketAddr, identity: &Identity) -> io::Result<Self> {
+        let tcp = TcpListener::bind(address).await?;
+        Ok(Self { tcp, tls: Arc::clone(&identity.server) })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// The socket is closed.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+}
+
+/// Serves `routes` to nodes that prove that they know the secret, until `stop` is ready; requests that run then may end.
+///
+/// # Errors
+/// The socket fails.
+pub async fn serve(
+    listener: Listener,
+    routes: Routes,
+    stop: impl Future<Output = ()>,
+) -> Result<(), tonic::transport::Error> {
+    let (sender, accepted) = mpsc::channel(HANDSHAKES);
+    let accepting = tokio::spawn(accept(listener, sender));
+    let served = Server::builder()
+        .http2_keepalive_interval(Some(PING_EVERY))
+        .http2_keepalive_timeout(Some(PING_WITHIN))
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .http2_max_pending_accept_reset_streams(Some(MAX_RESETS))
+        .http2_max_local_error_reset_streams(Some(MAX_RESETS))
+        .add_routes(routes)
+        .serve_with_incoming_shutdown(Accepted(accepted), stop)
+        .await;
+    accepting.abort();
+    served
+}
+
+async fn accept(listener: Listener, sender: mpsc::Sender<NodeStream>) {
+    let (acceptor, handshakes) = (TlsAcceptor::from(listener.tls), Arc::new(Semaphore::new(HANDSHAKES)));
+    loop {
+        let Ok(permit) = Arc::clone(&handshakes).acquire_owned().await else { return };
+        let (tcp, address) = match listener.tcp.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Of one connection, or for lack of file descriptors: then a pause helps.
+                tracing::debug!(%error, "a connection of a node is not accepted");
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let (acceptor, sender) = (acceptor.clone(), sender.clone());
+        tokio::spawn(async move {
+            let _permit = permit;
+            match tokio::time::timeout(CONNECT_WITHIN, shake_hands(acceptor, tcp)).await {
+                // The server may be stopping.
+                Ok(Ok(stream)) => drop(sender.send(stream).await),
+                Ok(Err(error)) => {
+                    tracing::warn!(%address, %error, "a connection to the nodes' port is refused")
+                }
+                Err(_) => {
+                    tracing::warn!(%address, "a connection to the nodes' port is refused: it does not say who it is")
+                }
+            }
+        });
+    }
+}
+
+async fn shake_hands(acceptor: TlsAcceptor, tcp: TcpStream) -> io::Result<NodeStream> {
+    tcp.set_nodelay(true)?;
+    let stream = acceptor.accept(tcp).await?;
+    if !speaks(stream.get_ref().1.alpn_protocol()) {
+        return Err(io::Error::other("it speaks no protocol of nodes"));
+    }
+    Ok(NodeStream(stream))
+}
+
+/// Connections that are accepted, as a stream.
+struct Accepted(mpsc::Receiver<NodeStream>);
+
+impl Stream for Accepted {
+    type Item = io::Result<NodeStream>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(context).map(|stream| stream.map(Ok))
+    }
+}
+
+/// A connection of a node.
+struct NodeStream(TlsStream<TcpStream>);
+
+impl Connected for NodeStream {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) {}
+}
+
+impl AsyncRead for NodeStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for NodeStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}

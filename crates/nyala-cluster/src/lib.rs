@@ -1,0 +1,18 @@
+//! Many nodes: each is reached by the others on one connection, and runs for them the statements that need what it has.
+//!
+//! ```text
+//! node A: Session ──forward──▶ Cluster::run ──▶ Peers: a channel to B ┐
+//!                                                     HTTP/2 over TLS │ with the cluster's secret
+//! node B: Engine ◀──run_forwarded── Statements ◀── Listener           ┘
+//! ```
+//!
+//! Who lives, and where, is in the catalog. This crate deliberately knows nothing of clients' protocols, nor of how statements
+//! are run.
+
+mod cluster;
+mod connection;
+mod identity;
+mod statement;
+
+pub use cluster::{Cluster, ClusterError};
+pub use identity::{Identity, IdentityError};

@@ -1,0 +1,114 @@
+//! Errors of statements as they travel: all that a client is told goes along.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use nyala_engine::{ErrorKind, QueryError, not_confirmed, not_reached};
+use nyala_model::NodeId;
+use prost::Message;
+use tonic::{Code, ConnectError, Status};
+
+#[derive(Clone, PartialEq, Message)]
+struct ErrorMessage {
+    #[prost(string, tag = "1")]
+    kind: String,
+    #[prost(string, tag = "2")]
+    message: String,
+    #[prost(string, optional, tag = "3")]
+    hint: Option<String>,
+    #[prost(bool, tag = "4")]
+    transient: bool,
+    #[prost(string, optional, tag = "5")]
+    sqlstate: Option<String>,
+}
+
+/// An error of a statement, for the node that asked.
+pub fn to_status(error: &QueryError) -> Status {
+    let message = ErrorMessage {
+        kind: serde_json::to_value(error.kind)
+            .ok()
+            .and_then(|kind| Some(kind.as_str()?.to_owned()))
+            .unwrap_or_default(),
+        message: error.message.clone(),
+        hint: error.hint.clone(),
+        transient: error.transient,
+        sqlstate: error.sqlstate.map(str::to_owned),
+    };
+    Status::with_details(Code::FailedPrecondition, "statement failed", Bytes::from(message.encode_to_vec()))
+}
+
+/// What a call to a node failed with: the statement's error, or that the node was not reached. If the connection broke after
+/// a statement that `changes` something was sent, nobody knows how it ended.
+pub fn from_status(node: &NodeId, status: &Status, changes: bool) -> QueryError {
+    let told = (!status.details().is_empty()).then(|| ErrorMessage::decode(status.details()).ok()).flatten();
+    let Some(told) = told else {
+        let (cause, was_sent) = cause_of(status);
+        return match changes && was_sent {
+            true => not_confirmed(node, &cause),
+            false => not_reached(node, &cause),
+        };
+    };
+    let kind = serde_json::from_value(serde_json::Value::from(told.kind)).unwrap_or(ErrorKind::Internal);
+    QueryError {
+        hint: told.hint,
+        transient: told.transient,
+        sqlstate: told.sqlstate.as_deref().and_then(interned),
+        ..QueryError::new(kind, told.message)
+    }
+}
+
+/// The innermost cause, which names the fault, and whether a connection was there; what is around the cause names the
+/// library's layers.
+fn cause_of(status: &Status) -> (String, bool) {
+    let (mut cause, mut was_sent): (&dyn std::error::Error, bool) = (status, true);
+    while let Some(source) = cause.source() {
+        cause = source;
+        was_sent &= !cause.is::<ConnectError>();
+    }
+    match cause.downcast_ref::<Status>() {
+        Some(status) => (status.message().to_owned(), was_sent),
+        None => (cause.to_string(), was_sent),
+    }
+}
+
+/// A code with the lifetime that errors want. There are few, and what is none is left out.
+fn interned(code: &str) -> Option<&'static str> {
+    const MOST: usize = 1000;
+    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = known.get(code) {
+        return Some(found);
+    }
+    let is_code = code.len() == 5 && code.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !is_code || known.len() >= MOST {
+        return None;
+    }
+    let kept: &'static str = String::leak(code.to_owned());
+    known.insert(kept);
+    Some(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_arrives_as_it_was() {
+        let node = NodeId("n".to_owned());
+        let check = |error: QueryError| {
+            let arrived = from_status(&node, &to_status(&error), true);
+            let parts = |error: &QueryError| {
+                (error.kind, error.message.clone(), error.hint.clone(), error.transient, error.sqlstate)
+            };
+            assert_eq!(parts(&arrived), parts(&error));
+        };
+        check(QueryError::new(ErrorKind::Conflict, "row changed").hint("again").sqlstate("23505"));
+        check(QueryError { transient: true, ..QueryError::new(ErrorKind::Unreadable, "ü\0") });
+        check(QueryError::cancelled());
+        let refused = from_status(&node, &Status::unavailable("connection refused"), false);
+        assert!(refused.transient && refused.message.contains("connection refused"), "{refused}");
+        let lost = from_status(&node, &Status::unavailable("broken pipe"), true);
+        assert_eq!(lost.kind, ErrorKind::Unconfirmed);
+    }
+}

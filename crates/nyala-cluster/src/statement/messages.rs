@@ -1,0 +1,182 @@
+//! Statements and completions as messages.
+
+use std::io::Cursor;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{Field, Schema};
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
+use datafusion::common::ScalarValue;
+use nyala_engine::{Completion, Forwarded, Forwarding, Identity, SessionOptions};
+use nyala_model::SnapshotVersion;
+use prost::Message;
+
+/// A statement.
+#[derive(Clone, PartialEq, Message)]
+pub struct StatementMessage {
+    #[prost(string, tag = "1")]
+    sql: String,
+    /// A row of Arrow's stream format; empty without parameters.
+    #[prost(bytes = "vec", tag = "2")]
+    parameters: Vec<u8>,
+    #[prost(message, repeated, tag = "3")]
+    settings: Vec<SettingMessage>,
+    #[prost(string, tag = "4")]
+    user: String,
+    #[prost(string, tag = "5")]
+    application: String,
+    #[prost(string, tag = "6")]
+    client: String,
+    /// The role; none for the owner of the database.
+    #[prost(string, optional, tag = "7")]
+    role: Option<String>,
+    #[prost(uint64, optional, tag = "8")]
+    timeout_ms: Option<u64>,
+    #[prost(uint64, tag = "9")]
+    version: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct SettingMessage {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    value: String,
+}
+
+/// The end of a statement that gives no rows.
+#[derive(Clone, PartialEq, Message)]
+pub struct DoneMessage {
+    #[prost(string, tag = "1")]
+    tag: String,
+    #[prost(uint64, optional, tag = "2")]
+    rows: Option<u64>,
+    #[prost(string, optional, tag = "3")]
+    notice: Option<String>,
+    /// The catalog afterwards.
+    #[prost(uint64, tag = "4")]
+    version: u64,
+}
+
+impl DoneMessage {
+    pub fn new(done: Completion, version: SnapshotVersion) -> Self {
+        Self { tag: done.tag, rows: done.rows, notice: done.notice, version: version.0 }
+    }
+}
+
+impl From<DoneMessage> for Forwarding {
+    fn from(done: DoneMessage) -> Self {
+        let completion = Completion { tag: done.tag, rows: done.rows, notice: done.notice };
+        Self::Done(completion, SnapshotVersion(done.version))
+    }
+}
+
+impl StatementMessage {
+    /// # Errors
+    /// A parameter cannot be written.
+    pub fn new(statement: Forwarded) -> Result<Self, String> {
+        let SessionOptions { user, application, client, identity, .. } = statement.options;
+        let setting = |(name, value)| SettingMessage { name, value };
+        Ok(Self {
+            sql: statement.sql,
+            parameters: to_row(&statement.parameters)?,
+            settings: statement.settings.into_iter().map(setting).collect(),
+            user,
+            application,
+            client,
+            role: match identity {
+                Identity::Owner => None,
+                Identity::Role(role) => Some(role),
+            },
+            timeout_ms: statement.timeout.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)),
+            version: statement.version.0,
+        })
+    }
+
+    /// # Errors
+    /// The parameters cannot be read.
+    pub fn into_statement(self) -> Result<Forwarded, String> {
+        let identity = self.role.map_or(Identity::Owner, Identity::Role);
+        let options = SessionOptions {
+            user: self.user,
+            application: self.application,
+            client: self.client,
+            identity,
+            ..SessionOptions::default()
+        };
+        Ok(Forwarded {
+            sql: self.sql,
+            parameters: from_row(&self.parameters)?,
+            settings: self.settings.into_iter().map(|setting| (setting.name, setting.value)).collect(),
+            options,
+            timeout: self.timeout_ms.map(Duration::from_millis),
+            version: SnapshotVersion(self.version),
+            changes: false,
+        })
+    }
+}
+
+fn to_row(values: &[ScalarValue]) -> Result<Vec<u8>, String> {
+    if values.is_empty() {
+        return Ok(Vec::new());
+    }
+    let columns: Result<Vec<ArrayRef>, _> = values.iter().map(ScalarValue::to_array).collect();
+    let columns = columns.map_err(|error| error.to_string())?;
+    let field = |(at, column): (usize, &ArrayRef)| {
+        Field::new(format!("${}", at + 1), column.data_type().clone(), true)
+    };
+    let fields: Vec<Field> = columns.iter().enumerate().map(field).collect();
+    let write = || {
+        let row = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
+        let mut writer = StreamWriter::try_new(Vec::new(), row.schema_ref())?;
+        writer.write(&row)?;
+        writer.into_inner()
+    };
+    write().map_err(|error: arrow::error::ArrowError| error.to_string())
+}
+
+fn from_row(bytes: &[u8]) -> Result<Vec<ScalarValue>, String> {
+    if bytes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut rows = StreamReader::try_new(Cursor::new(bytes), None).map_err(|error| error.to_string())?;
+    let row = rows.next().ok_or("there is no row of parameters")?.map_err(|error| error.to_string())?;
+    let value = |column: &ArrayRef| ScalarValue::try_from_array(column, 0).map_err(|error| error.to_string());
+    row.columns().iter().map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_statement_arrives_as_it_was() {
+        let check = |parameters: Vec<ScalarValue>, identity: Identity, timeout: Option<Duration>| {
+            let statement = Forwarded {
+                sql: "SELECT $1".to_owned(),
+                parameters,
+                settings: vec![("search_path".to_owned(), "mart".to_owned())],
+                options: SessionOptions { user: "ann".to_owned(), identity, ..SessionOptions::default() },
+                timeout,
+                version: SnapshotVersion(7),
+                changes: false,
+            };
+            let bytes = StatementMessage::new(statement.clone()).unwrap().encode_to_vec();
+            let arrived = StatementMessage::decode(bytes.as_slice()).unwrap().into_statement().unwrap();
+            assert_eq!(format!("{arrived:?}"), format!("{statement:?}"));
+        };
+        check(Vec::new(), Identity::Owner, None);
+        let values = vec![
+            ScalarValue::Int64(Some(-1)),
+            ScalarValue::Utf8(None),
+            ScalarValue::Null,
+            ScalarValue::Decimal128(Some(12), 10, 2),
+            ScalarValue::from("text"),
+            ScalarValue::TimestampMicrosecond(Some(5), Some("UTC".into())),
+        ];
+        check(values, Identity::Role("ann".to_owned()), Some(Duration::from_millis(1500)));
+    }
+}

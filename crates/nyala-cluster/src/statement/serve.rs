@@ -1,0 +1,140 @@
+//! Running the statements of other nodes.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock, Weak};
+
+use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
+use arrow_flight::error::FlightError;
+use arrow_flight::flight_service_server::{FlightService, FlightServiceServer};
+use arrow_flight::{
+    Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest,
+    HandshakeResponse, PollInfo, PutResult, SchemaResult, Ticket,
+};
+use futures::stream::{BoxStream, StreamExt, TryStreamExt};
+use nyala_engine::{Answer, Engine, ErrorKind, QueryError, RowStream};
+use nyala_model::SnapshotVersion;
+use prost::Message;
+use tonic::metadata::MetadataValue;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::errors::to_status;
+use super::messages::{DoneMessage, StatementMessage};
+use super::{DONE, MAX_MESSAGE_BYTES};
+
+/// The engine, once it is open.
+#[derive(Clone, Default)]
+pub struct Statements {
+    engine: Arc<OnceLock<Weak<Engine>>>,
+}
+
+impl fmt::Debug for Statements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Statements").finish_non_exhaustive()
+    }
+}
+
+impl Statements {
+    /// From now on statements are run.
+    pub fn attach(&self, engine: &Arc<Engine>) {
+        // Attached once, when the engine is open.
+        let _ = self.engine.set(Arc::downgrade(engine));
+    }
+
+    /// As a service of Arrow Flight.
+    pub fn service(&self) -> FlightServiceServer<Self> {
+        FlightServiceServer::new(self.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
+    }
+
+    /// The answer, and the version of the catalog afterwards.
+    async fn run(&self, ticket: Ticket) -> Result<(Answer, SnapshotVersion), QueryError> {
+        let engine = self.engine.get().and_then(Weak::upgrade);
+        let engine = engine.ok_or_else(|| {
+            QueryError::new(ErrorKind::ShuttingDown, "the node is starting or stopping")
+                .hint("try again when it is back")
+        })?;
+        let message = StatementMessage::decode(ticket.ticket).map_err(QueryError::internal)?;
+        let answer = engine.run_forwarded(message.into_statement().map_err(QueryError::internal)?).await?;
+        Ok((answer, engine.catalog().snapshot().version))
+    }
+}
+
+type Flow<T> = BoxStream<'static, Result<T, Status>>;
+
+fn flow_of(rows: RowStream) -> Flow<FlightData> {
+    let schema = rows.schema();
+    let rows = rows.map_err(|error| FlightError::Tonic(Box::new(to_status(&error))));
+    let encoder = FlightDataEncoderBuilder::new()
+        .with_schema(schema)
+        .with_dictionary_handling(DictionaryHandling::Resend)
+        .build(rows);
+    encoder.map_err(Status::from).boxed()
+}
+
+fn unused<T>() -> Result<T, Status> {
+    Err(Status::unimplemented("nodes do not ask for this"))
+}
+
+#[tonic::async_trait]
+impl FlightService for Statements {
+    type HandshakeStream = Flow<HandshakeResponse>;
+    type ListFlightsStream = Flow<FlightInfo>;
+    type DoGetStream = Flow<FlightData>;
+    type DoPutStream = Flow<PutResult>;
+    type DoExchangeStream = Flow<FlightData>;
+    type DoActionStream = Flow<arrow_flight::Result>;
+    type ListActionsStream = Flow<ActionType>;
+
+    async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
+        match self.run(request.into_inner()).await.map_err(|error| to_status(&error))? {
+            (Answer::Rows(rows), _) => Ok(Response::new(flow_of(rows))),
+            (Answer::Done(done), version) => {
+                let mut response = Response::new(futures::stream::empty().boxed());
+                let done = DoneMessage::new(done, version).encode_to_vec();
+                response.metadata_mut().insert_bin(DONE, MetadataValue::from_bytes(&done));
+                Ok(response)
+            }
+        }
+    }
+
+    async fn handshake(
+        &self,
+        _: Request<Streaming<HandshakeRequest>>,
+    ) -> Result<Response<Self::HandshakeStream>, Status> {
+        unused()
+    }
+
+    async fn list_flights(&self, _: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
+        unused()
+    }
+
+    async fn get_flight_info(&self, _: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
+        unused()
+    }
+
+    async fn poll_flight_info(&self, _: Request<FlightDescriptor>) -> Result<Response<PollInfo>, Status> {
+        unused()
+    }
+
+    async fn get_schema(&self, _: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
+        unused()
+    }
+
+    async fn do_put(&self, _: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
+        unused()
+    }
+
+    async fn do_exchange(
+        &self,
+        _: Request<Streaming<FlightData>>,
+    ) -> Result<Response<Self::DoExchangeStream>, Status> {
+        unused()
+    }
+
+    async fn do_action(&self, _: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
+        unused()
+    }
+
+    async fn list_actions(&self, _: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
+        unused()
+    }
+}

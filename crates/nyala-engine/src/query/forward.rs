@@ -1,0 +1,99 @@
+//! Sends a whole statement to the node that has the disk store which it needs, and runs those of other nodes.
+
+use std::sync::Arc;
+
+use datafusion::common::ScalarValue;
+use futures::StreamExt;
+use nyala_model::NodeId;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+
+use super::answer::{Answer, Batches, RowStream};
+use super::deadline::Deadline;
+use super::engine::Engine;
+use super::nodes::{Forwarded, Forwarding, Nodes, not_reached};
+use super::options::SessionOptions;
+use super::prepared::{Form, Prepared};
+use super::session::Session;
+
+/// A setting that a statement takes along as what is left of its time.
+const TIMEOUT: &str = "statement_timeout";
+
+impl Session {
+    /// Runs a statement on the node that owns what it needs, after it was found here that nothing was done.
+    pub(super) async fn forward(
+        &self,
+        owner: &NodeId,
+        prepared: &Prepared,
+        parameters: Vec<ScalarValue>,
+        deadline: &Deadline,
+    ) -> Result<Answer> {
+        let nodes = self.engine.nodes.all();
+        let node = nodes.iter().find(|node| node.id == *owner);
+        let node = node.filter(|node| Nodes::is_alive(node));
+        let node = node.ok_or_else(|| not_reached(owner, "it does not tell that it lives"))?;
+        let usual = self.engine.default_settings().all();
+        let settings = self.setting_values().into_iter().zip(usual);
+        let settings = settings.filter(|(own, usual)| own.value != usual.value && own.name != TIMEOUT);
+        let sql = match prepared.form() {
+            Form::OfShape(text) => text.sql.clone(),
+            _ => prepared.statement().to_string(),
+        };
+        let statement = Forwarded {
+            sql,
+            parameters,
+            settings: settings.map(|(own, _)| (own.name.to_owned(), own.value)).collect(),
+            options: self.options().as_ref().clone(),
+            timeout: deadline.left(),
+            version: self.engine.snapshots.current().snapshot().version,
+            changes: prepared.changes(),
+        };
+        let running = self.begin(prepared.text(), deadline);
+        let listed = Arc::clone(running.listed());
+        match self.engine.elsewhere.run(node, statement).await {
+            Ok(Forwarding::Rows(schema, batches)) => {
+                let rows = Batches::Elsewhere(batches.fuse());
+                Ok(Answer::Rows(RowStream::new(schema, rows, running, Some(deadline.clone()))))
+            }
+            Ok(Forwarding::Done(completion, version)) => {
+                // Who has made a change sees it in the next statement.
+                if self.engine.snapshots.current().snapshot().version < version {
+                    self.engine.catalog().refresh().await?;
+                    self.engine.snapshots.refresh().await?;
+                }
+                listed.finish();
+                Ok(Answer::Done(completion))
+            }
+            Err(error) => {
+                listed.fail(&error);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Runs a statement that another node has sent.
+    ///
+    /// # Errors
+    /// As of the statement; and [`ErrorKind::Changed`] if this node does not know the catalog that it was planned with.
+    pub async fn run_forwarded(self: &Arc<Self>, statement: Forwarded) -> Result<Answer> {
+        let known = || self.snapshots.current().snapshot().version;
+        if known() < statement.version {
+            self.catalog().refresh().await?;
+            self.snapshots.refresh().await?;
+        }
+        if known() < statement.version {
+            let message = "this node does not know the newest catalog yet";
+            return Err(QueryError { transient: true, ..QueryError::new(ErrorKind::Changed, message) });
+        }
+        let session = self.session(SessionOptions { forwarded: true, ..statement.options });
+        for (name, value) in &statement.settings {
+            session.set(name, value)?;
+        }
+        if let Some(left) = statement.timeout {
+            session.set(TIMEOUT, &left.as_millis().max(1).to_string())?;
+        }
+        let prepared = session.prepare_text(&statement.sql).await?;
+        session.execute(&prepared, statement.parameters).await
+    }
+}

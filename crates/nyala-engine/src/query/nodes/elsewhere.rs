@@ -1,0 +1,79 @@
+//! Statements that another node runs, as they travel there and back.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use datafusion::common::ScalarValue;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use nyala_model::{NodeEntry, NodeId, SnapshotVersion};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+
+use crate::query::answer::Completion;
+use crate::query::options::SessionOptions;
+
+/// A whole statement for another node.
+#[derive(Debug, Clone)]
+pub struct Forwarded {
+    /// As it displays: parsed and translated here.
+    pub sql: String,
+    /// Its parameters.
+    pub parameters: Vec<ScalarValue>,
+    /// The settings of the session that have other values than at its start.
+    pub settings: Vec<(String, String)>,
+    /// The user and the client.
+    pub options: SessionOptions,
+    /// What is left of its time; none if it has no deadline.
+    pub timeout: Option<Duration>,
+    /// The catalog that it was planned with; the other node must know it.
+    pub version: SnapshotVersion,
+    /// Whether it may change something: then it is never sent twice.
+    pub changes: bool,
+}
+
+/// What the other node answers.
+pub enum Forwarding {
+    /// Rows, in batches. Dropping them ends the statement there.
+    Rows(SchemaRef, BoxStream<'static, Result<RecordBatch>>),
+    /// It has run, and gives no rows. The version is that of the catalog afterwards.
+    Done(Completion, SnapshotVersion),
+}
+
+/// The way to other nodes.
+pub trait OtherNodes: Debug + Send + Sync {
+    /// Where this node is reached, `host:port`; empty if it is not.
+    fn address(&self) -> String;
+
+    /// Runs a statement on another node. Dropping the future ends it there.
+    fn run<'a>(&'a self, node: &'a NodeEntry, statement: Forwarded) -> BoxFuture<'a, Result<Forwarding>>;
+}
+
+/// No other node is reached.
+#[derive(Debug)]
+pub struct Alone;
+
+impl OtherNodes for Alone {
+    fn address(&self) -> String {
+        String::new()
+    }
+
+    fn run<'a>(&'a self, node: &'a NodeEntry, _: Forwarded) -> BoxFuture<'a, Result<Forwarding>> {
+        Box::pin(async move { Err(not_reached(&node.id, "this node has no `node.listen`")) })
+    }
+}
+
+/// The connection broke before the other node told how a change ended.
+pub fn not_confirmed(node: &NodeId, reason: &str) -> QueryError {
+    let message = format!("node `{node}` did not tell how the statement ended: {reason}");
+    QueryError::new(ErrorKind::Unconfirmed, message)
+        .hint("look whether the change was made before you repeat it")
+}
+
+/// A node that a statement needs cannot be asked.
+pub fn not_reached(node: &NodeId, reason: &str) -> QueryError {
+    let message = format!("node `{node}`, which has what the statement needs, is not reached: {reason}");
+    QueryError { transient: true, ..QueryError::new(ErrorKind::Unreadable, message) }
+        .hint("`SELECT * FROM system.nodes` lists the nodes; start that node, or wait until it is back")
+}

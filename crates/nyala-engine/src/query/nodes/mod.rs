@@ -1,0 +1,7 @@
+//! The nodes that share the catalog, and the way to them.
+
+mod elsewhere;
+mod membership;
+
+pub use elsewhere::{Alone, Forwarded, Forwarding, OtherNodes, not_confirmed, not_reached};
+pub use membership::{Nodes, StatementsOf};
