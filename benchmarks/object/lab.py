@@ -154,7 +154,7 @@ class Server:
 def cubes(client: Client) -> list[str]:
     """The cubes of the client's schema."""
     schema = client.settings["search_path"]
-    rows = json.loads(client.ask(f"SELECT cube_name FROM system.cubes WHERE cube_schema = '{schema}'")[0])["rows"]
+    rows = json.loads(client.ask(f"SELECT cube FROM system.cubes WHERE schema = '{schema}'")[0])["rows"]
     return [name for (name,) in rows]
 
 
