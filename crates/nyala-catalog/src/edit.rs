@@ -212,7 +212,7 @@ fn put_cuboid(segment: &mut SegmentEntry, cuboid: &CuboidEntry) {
     }
 }
 
-/// An `Arc` as what it points to.
+/// Writes an `Arc` of an entry as the entry alone.
 mod shared {
     use std::sync::Arc;
 

@@ -91,7 +91,7 @@ pub trait CatalogStore: Send + Sync + Debug {
     async fn history_of_others(&self, node: &NodeId) -> Result<Vec<QueryHistoryEntry>, CatalogError>;
 
     /// Takes a lease for this long, unless another node holds it. If the node itself holds it, it gets another token, and
-    /// what it does under the former one is refused.
+    /// changes under the former one are refused.
     async fn take_lease(
         &self,
         name: &str,

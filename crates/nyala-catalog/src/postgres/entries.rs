@@ -62,7 +62,7 @@ pub enum Write {
         kind: Kind,
         key: String,
     },
-    /// All rows whose keys begin so.
+    /// Removes all rows with keys that begin with `prefix`.
     RemoveBelow {
         kind: Kind,
         prefix: String,

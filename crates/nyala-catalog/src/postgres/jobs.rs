@@ -7,7 +7,7 @@ use sqlx::{Connection, Row};
 use super::entries::{from_json, to_json};
 use crate::error::CatalogError;
 
-/// Adds a job, whose id is given here.
+/// Adds a job. The database gives it its id, and ignores the one in the entry.
 pub async fn create(pool: &PgPool, job: &JobEntry) -> Result<JobId, CatalogError> {
     let insert = "INSERT INTO nyala.jobs (running, body) VALUES ($1, $2) RETURNING id";
     let query = sqlx::query(insert).bind(job.state == JobState::Running).bind(to_json(job)?);

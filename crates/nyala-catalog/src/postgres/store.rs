@@ -121,7 +121,7 @@ impl PostgresStore {
                 listener.insert(made)
             }
         };
-        // None: the connection broke, and what was announced meanwhile is not known.
+        // `None` tells that the connection broke: a change may have been announced meanwhile.
         let heard = listening.try_recv().await.map(|_| ());
         if heard.is_err() {
             *listener = None;
@@ -189,7 +189,12 @@ impl CatalogStore for PostgresStore {
         change: &Change,
         fence: Option<&Fence>,
     ) -> Result<Applied, CatalogError> {
-        self.within(apply::apply(&self.pool, base, change, fence)).await
+        let applying = apply::apply(&self.pool, base, change, fence);
+        match tokio::time::timeout(DEADLINE, applying).await {
+            Ok(applied) => applied.map_err(|error| self.explain(error)),
+            // The commit may have been on its way.
+            Err(_) => Err(CatalogError::UnknownOutcome),
+        }
     }
 
     async fn create_job(

@@ -186,7 +186,7 @@ async fn a_restart_of_the_database_is_survived() {
     let error = subject.catalog.commit(create_table("during")).await.unwrap_err();
     assert!(matches!(error, CatalogError::Unreachable { .. }), "{error}");
     assert!(!error.to_string().contains("nyala@"), "{error}");
-    // What is known is still there.
+    // The snapshot in memory is still there.
     assert_eq!(table_names(&subject.catalog.snapshot()), ["public.before"]);
     server.run();
     subject.make(create_table("after")).await;

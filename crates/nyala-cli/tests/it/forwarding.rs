@@ -49,7 +49,7 @@ fn live_tables_are_read_and_written_from_any_node() {
     assert_eq!(owner.query("SELECT count(*), sum(w) FROM u"), other.query("SELECT count(*), sum(w) FROM u"));
     other.query("DROP TABLE u");
 
-    // What is large streams.
+    // 200,000 rows arrive whole.
     owner.query("INSERT INTO t SELECT v + 10, repeat('y', 100) FROM generate_series(1, 200000) AS s(v)");
     let expected = owner.query("SELECT count(*), sum(length(v)) FROM t");
     assert_eq!(other.query("SELECT count(*), sum(length(v)) FROM t"), expected);
