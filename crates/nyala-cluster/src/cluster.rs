@@ -6,12 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_engine::{Engine, ErrorKind, Forwarded, Forwarding, OtherNodes, QueryError, not_reached};
+use nyala_engine::{
+    Control, ControlAnswer, Engine, ErrorKind, Forwarded, Forwarding, OtherNodes, QueryError, not_reached,
+};
 use nyala_model::config::NodeConfig;
 use nyala_model::{NodeEntry, NodeId};
+use tokio::runtime::Handle;
 use tonic::service::Routes;
+use tonic::transport::Channel;
 
 use crate::connection::{Listener, Peers, serve};
+use crate::control::ask;
 use crate::identity::{Identity, IdentityError};
 use crate::statement::{Statements, send};
 
@@ -67,7 +72,7 @@ impl Cluster {
             "" => bound.to_string(),
             address => address.to_owned(),
         };
-        let (peers, statements) = (Peers::new(&identity), Statements::default());
+        let (peers, statements) = (Peers::new(&identity, Handle::current()), Statements::default());
         Ok(Arc::new(Self { peers, address, listener: Mutex::new(Some(listener)), statements }))
     }
 
@@ -88,12 +93,25 @@ impl Cluster {
         }
     }
 
-    async fn send(&self, node: &NodeEntry, statement: Forwarded) -> Result<Forwarding, QueryError> {
+    fn channel(&self, node: &NodeEntry) -> Result<Channel, QueryError> {
         if node.address.is_empty() {
             return Err(not_reached(&node.id, "it has no `node.listen`"));
         }
         let channel = self.peers.channel(&node.id, &node.address);
-        let channel = channel.map_err(|error| not_reached(&node.id, &error.to_string()))?;
+        channel.map_err(|error| not_reached(&node.id, &error.to_string()))
+    }
+
+    async fn ask_for(&self, node: &NodeEntry, control: &Control) -> Result<ControlAnswer, QueryError> {
+        let channel = self.channel(node)?;
+        match ask(&node.id, channel.clone(), control).await {
+            // As for statements. What is asked to end twice ends once.
+            Err(error) if is_unreached(&error) => ask(&node.id, channel, control).await,
+            answered => answered,
+        }
+    }
+
+    async fn send(&self, node: &NodeEntry, statement: Forwarded) -> Result<Forwarding, QueryError> {
+        let channel = self.channel(node)?;
         let again = (!statement.changes).then(|| statement.clone());
         match (send(&node.id, channel.clone(), statement).await, again) {
             // The connection may have broken long ago: a new one is made.
@@ -119,5 +137,13 @@ impl OtherNodes for Cluster {
         statement: Forwarded,
     ) -> BoxFuture<'a, Result<Forwarding, QueryError>> {
         self.send(node, statement).boxed()
+    }
+
+    fn ask<'a>(
+        &'a self,
+        node: &'a NodeEntry,
+        control: Control,
+    ) -> BoxFuture<'a, Result<ControlAnswer, QueryError>> {
+        async move { self.ask_for(node, &control).await }.boxed()
     }
 }

@@ -6,11 +6,14 @@
 //! node B: Engine ◀──run_forwarded── Statements ◀── Listener           ┘
 //! ```
 //!
+//! Small requests, to list or to end what runs, go the same way: `OtherNodes::ask` there, `Engine::administer` here.
+//!
 //! Who lives, and where, is in the catalog. This crate deliberately knows nothing of clients' protocols, nor of how statements
 //! are run.
 
 mod cluster;
 mod connection;
+mod control;
 mod identity;
 mod statement;
 

@@ -38,5 +38,7 @@ pub use query::{
     HereOnly, Ingest, Ingested, Loading, Origin, PhaseTimes, Placement, PlanCacheStats, PlannedQuery,
     Prepared, RemoteCount, ResultCacheStats, RowStream, Session, SessionOptions, Text,
 };
-pub use query::{Forwarded, Forwarding, OtherNodes, not_confirmed, not_reached};
+pub use query::{
+    Control, ControlAction, ControlAnswer, Forwarded, Forwarding, OtherNodes, not_confirmed, not_reached,
+};
 pub use session::{SessionExtension, SettingValue};

@@ -10,10 +10,11 @@ use crate::server::Server;
 use crate::shared_catalog::{Node, Shared};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
-const VARIABLES: [(&str, &str); 2] = [("NYALA_NODE__LISTEN", "127.0.0.1:0"), ("NYALA_NODE__SECRET", SECRET)];
+pub const VARIABLES: [(&str, &str); 2] =
+    [("NYALA_NODE__LISTEN", "127.0.0.1:0"), ("NYALA_NODE__SECRET", SECRET)];
 
 /// Two nodes, and on the first a live table of three rows.
-fn two(shared: &Shared) -> (Node, Node) {
+pub fn two(shared: &Shared) -> (Node, Node) {
     let (owner, other) = (shared.node_with(&VARIABLES), shared.node_with(&VARIABLES));
     owner.query("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY, v TEXT)");
     owner.query("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)");
@@ -98,7 +99,7 @@ fn a_client_that_leaves_ends_its_statement_on_the_other_node() {
         body.len()
     );
     let running = |server: &Server| {
-        server.query("SELECT count(*) FROM system.queries WHERE query LIKE '%generate_series%' AND query NOT LIKE '%system%'")
+        server.query("SELECT count(*) FROM system.local_queries WHERE query LIKE '%generate_series%' AND query NOT LIKE '%system%'")
     };
     let mut client = TcpStream::connect(other.http).unwrap();
     client.write_all((head + &body).as_bytes()).unwrap();

@@ -10,6 +10,7 @@
 )]
 
 mod access;
+mod administration;
 mod alter;
 mod backup;
 mod bench;

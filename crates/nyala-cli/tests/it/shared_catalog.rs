@@ -56,7 +56,7 @@ impl Shared {
     }
 
     /// Makes table `t` and cube `c` over rows in the bucket.
-    fn with_cube(&self, server: &Server, rows: u32) {
+    pub fn with_cube(&self, server: &Server, rows: u32) {
         let file = format!("s3://{BUCKET}/t.parquet");
         let sql = format!(
             "SELECT v % 10 AS d, v % 1000 AS e, v % 777 AS f, v FROM generate_series(1, {rows}) AS s(v)"

@@ -8,6 +8,7 @@ use hyper_util::rt::TokioIo;
 use nyala_model::NodeId;
 use rustls::ClientConfig;
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tonic::transport::{Channel, Endpoint};
@@ -20,6 +21,8 @@ use crate::identity::{Identity, name_of, server_name, speaks};
 #[derive(Debug)]
 pub struct Peers {
     tls: Arc<ClientConfig>,
+    /// The threads that serve connections: planning threads, which ask for connections too, compute for long.
+    runtime: Handle,
     known: Mutex<HashMap<NodeId, Peer>>,
 }
 
@@ -30,9 +33,9 @@ struct Peer {
 }
 
 impl Peers {
-    /// Those of a node with this identity.
-    pub fn new(identity: &Identity) -> Self {
-        Self { tls: Arc::clone(&identity.client), known: Mutex::default() }
+    /// Those of a node with this identity, served on `runtime`.
+    pub fn new(identity: &Identity, runtime: Handle) -> Self {
+        Self { tls: Arc::clone(&identity.client), runtime, known: Mutex::default() }
     }
 
     /// The connection to a node at `host:port`. It is made, or made anew, by the first request on it.
@@ -75,6 +78,8 @@ impl Peers {
                 Ok::<_, io::Error>(TokioIo::new(stream))
             }
         });
+        // The connection's tasks are spawned where it is made.
+        let _on = self.runtime.enter();
         Ok(endpoint.connect_with_connector_lazy(connect))
     }
 }

@@ -10,7 +10,7 @@ use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 use datafusion::common::ScalarValue;
 use nyala_engine::{Completion, Forwarded, Forwarding, Identity, SessionOptions};
-use nyala_model::SnapshotVersion;
+use nyala_model::{NodeId, SnapshotVersion};
 use prost::Message;
 
 /// A statement.
@@ -36,6 +36,9 @@ pub struct StatementMessage {
     timeout_ms: Option<u64>,
     #[prost(uint64, tag = "9")]
     version: u64,
+    /// The node that sends it.
+    #[prost(string, optional, tag = "10")]
+    sent_by: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -77,7 +80,7 @@ impl StatementMessage {
     /// # Errors
     /// A parameter cannot be written.
     pub fn new(statement: Forwarded) -> Result<Self, String> {
-        let SessionOptions { user, application, client, identity, .. } = statement.options;
+        let SessionOptions { user, application, client, identity, sent_by, .. } = statement.options;
         let setting = |(name, value)| SettingMessage { name, value };
         Ok(Self {
             sql: statement.sql,
@@ -92,6 +95,7 @@ impl StatementMessage {
             },
             timeout_ms: statement.timeout.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)),
             version: statement.version.0,
+            sent_by: sent_by.map(|node| node.0),
         })
     }
 
@@ -104,6 +108,7 @@ impl StatementMessage {
             application: self.application,
             client: self.client,
             identity,
+            sent_by: self.sent_by.map(NodeId),
             ..SessionOptions::default()
         };
         Ok(Forwarded {
@@ -159,7 +164,12 @@ mod tests {
                 sql: "SELECT $1".to_owned(),
                 parameters,
                 settings: vec![("search_path".to_owned(), "mart".to_owned())],
-                options: SessionOptions { user: "ann".to_owned(), identity, ..SessionOptions::default() },
+                options: SessionOptions {
+                    user: "ann".to_owned(),
+                    identity,
+                    sent_by: timeout.map(|_| NodeId("there".to_owned())),
+                    ..SessionOptions::default()
+                },
                 timeout,
                 version: SnapshotVersion(7),
                 changes: false,

@@ -6,11 +6,12 @@ mod messages;
 mod send;
 mod serve;
 
+pub use errors::from_status;
 pub use send::send;
 pub use serve::Statements;
 
 /// Largest message: one row may be large.
-const MAX_MESSAGE_BYTES: usize = 1 << 30;
+pub const MAX_MESSAGE_BYTES: usize = 1 << 30;
 
 /// The header of an answer without rows.
 const DONE: &str = "nyala-done-bin";

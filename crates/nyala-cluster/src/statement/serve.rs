@@ -20,6 +20,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::errors::to_status;
 use super::messages::{DoneMessage, StatementMessage};
 use super::{DONE, MAX_MESSAGE_BYTES};
+use crate::control;
 
 /// The engine, once it is open.
 #[derive(Clone, Default)]
@@ -34,7 +35,7 @@ impl fmt::Debug for Statements {
 }
 
 impl Statements {
-    /// From now on statements are run.
+    /// From now on statements are run, and requests answered.
     pub fn attach(&self, engine: &Arc<Engine>) {
         // Attached once, when the engine is open.
         let _ = self.engine.set(Arc::downgrade(engine));
@@ -45,13 +46,20 @@ impl Statements {
         FlightServiceServer::new(self.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
     }
 
-    /// The answer, and the version of the catalog afterwards.
-    async fn run(&self, ticket: Ticket) -> Result<(Answer, SnapshotVersion), QueryError> {
-        let engine = self.engine.get().and_then(Weak::upgrade);
-        let engine = engine.ok_or_else(|| {
+    fn engine(&self) -> Result<Arc<Engine>, QueryError> {
+        self.engine.get().and_then(Weak::upgrade).ok_or_else(|| {
             QueryError::new(ErrorKind::ShuttingDown, "the node is starting or stopping")
                 .hint("try again when it is back")
-        })?;
+        })
+    }
+
+    async fn control(&self, action: Action) -> Result<arrow_flight::Result, QueryError> {
+        control::answer(&self.engine()?, action).await
+    }
+
+    /// The answer, and the version of the catalog afterwards.
+    async fn run(&self, ticket: Ticket) -> Result<(Answer, SnapshotVersion), QueryError> {
+        let engine = self.engine()?;
         let message = StatementMessage::decode(ticket.ticket).map_err(QueryError::internal)?;
         let answer = engine.run_forwarded(message.into_statement().map_err(QueryError::internal)?).await?;
         Ok((answer, engine.catalog().snapshot().version))
@@ -130,8 +138,9 @@ impl FlightService for Statements {
         unused()
     }
 
-    async fn do_action(&self, _: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
-        unused()
+    async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
+        let answer = self.control(request.into_inner()).await.map_err(|error| to_status(&error))?;
+        Ok(Response::new(futures::stream::iter([Ok(answer)]).boxed()))
     }
 
     async fn list_actions(&self, _: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {

@@ -21,8 +21,16 @@ use crate::access::Identity;
 use crate::session::Settings;
 
 /// System tables that show the queries of other sessions, or the paths of files.
-const FOR_SUPERUSERS: [&str; 7] =
-    ["cache_blocks", "disk_stores", "queries", "query_history", "query_log", "stuck", "tasks"];
+const FOR_SUPERUSERS: [&str; 8] = [
+    "cache_blocks",
+    "disk_stores",
+    "local_queries",
+    "queries",
+    "query_history",
+    "query_log",
+    "stuck",
+    "tasks",
+];
 
 /// The schema of files that a statement reads by their locations, which are their names.
 pub const FILES: &str = "";

@@ -182,13 +182,21 @@ impl Engine {
         }
     }
 
-    /// Ends a statement of any session.
+    /// Ends a statement of any session of this node.
     pub fn kill(&self, id: u64) -> Result<Answer> {
-        if !self.observed.registry.find(id).is_some_and(|entry| entry.kill()) {
-            return Err(QueryError::new(ErrorKind::UndefinedObject, format!("no query `{id}` is running"))
-                .hint("`SELECT * FROM system.queries` lists those that are"));
+        if self.observed.registry.find(id).is_some_and(|entry| entry.kill()) {
+            return Ok(Completion::of("KILL QUERY"));
         }
-        Ok(Completion::of("KILL QUERY"))
+        let (place, hint) = match self.catalog().is_shared() {
+            true => (
+                format!(" on node `{}`", self.node),
+                "`SELECT node, query_id, query FROM system.queries` lists those that are; KILL QUERY … ON NODE \
+                 '…' ends one of another node",
+            ),
+            false => (String::new(), "`SELECT * FROM system.queries` lists those that are"),
+        };
+        let message = format!("no query `{id}` is running{place}");
+        Err(QueryError::new(ErrorKind::UndefinedObject, message).hint(hint))
     }
 
     /// Lets running statements end for at most `grace`, then cancels them and refuses new ones.

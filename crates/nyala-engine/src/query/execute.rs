@@ -45,7 +45,7 @@ impl Session {
         let again = self.engine.catalog().is_shared().then(|| parameters.clone());
         let mut answer = deadline.within(self.dispatch(prepared, parameters, execution)).await;
         if let Err(QueryError { owner: Some(owner), .. }) = &answer
-            && let Some(parameters) = again.filter(|_| !self.options().forwarded)
+            && let Some(parameters) = again.filter(|_| self.options().sent_by.is_none())
         {
             let owner = owner.as_ref().clone();
             listed.hand_over();

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use datafusion::common::ScalarValue;
 use futures::StreamExt;
 use nyala_model::NodeId;
-use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::error::Result;
 
 use super::answer::{Answer, Batches, RowStream};
 use super::deadline::Deadline;
 use super::engine::Engine;
-use super::nodes::{Forwarded, Forwarding, Nodes, not_reached};
+use super::nodes::{Forwarded, Forwarding};
 use super::options::SessionOptions;
 use super::prepared::{Form, Prepared};
 use super::session::Session;
@@ -27,10 +27,7 @@ impl Session {
         parameters: Vec<ScalarValue>,
         deadline: &Deadline,
     ) -> Result<Answer> {
-        let nodes = self.engine.nodes.all();
-        let node = nodes.iter().find(|node| node.id == *owner);
-        let node = node.filter(|node| Nodes::is_alive(node));
-        let node = node.ok_or_else(|| not_reached(owner, "it does not tell that it lives"))?;
+        let node = self.engine.nodes.living(owner)?;
         let usual = self.engine.default_settings().all();
         let settings = self.setting_values().into_iter().zip(usual);
         let settings = settings.filter(|(own, usual)| own.value != usual.value && own.name != TIMEOUT);
@@ -42,14 +39,17 @@ impl Session {
             sql,
             parameters,
             settings: settings.map(|(own, _)| (own.name.to_owned(), own.value)).collect(),
-            options: self.options().as_ref().clone(),
+            options: SessionOptions {
+                sent_by: Some(self.engine.node.clone()),
+                ..self.options().as_ref().clone()
+            },
             timeout: deadline.left(),
             version: self.engine.snapshots.current().snapshot().version,
             changes: prepared.changes(),
         };
         let running = self.begin(prepared.text(), deadline);
         let listed = Arc::clone(running.listed());
-        match self.engine.elsewhere.run(node, statement).await {
+        match self.engine.elsewhere.run(&node, statement).await {
             Ok(Forwarding::Rows(schema, batches)) => {
                 let rows = Batches::Elsewhere(batches.fuse());
                 Ok(Answer::Rows(RowStream::new(schema, rows, running, Some(deadline.clone()))))
@@ -77,16 +77,9 @@ impl Engine {
     /// # Errors
     /// As of the statement; and [`ErrorKind::Changed`] if this node does not know the catalog that it was planned with.
     pub async fn run_forwarded(self: &Arc<Self>, statement: Forwarded) -> Result<Answer> {
-        let known = || self.snapshots.current().snapshot().version;
-        if known() < statement.version {
-            self.catalog().refresh().await?;
-            self.snapshots.refresh().await?;
-        }
-        if known() < statement.version {
-            let message = "this node does not know the newest catalog yet";
-            return Err(QueryError { transient: true, ..QueryError::new(ErrorKind::Changed, message) });
-        }
-        let session = self.session(SessionOptions { forwarded: true, ..statement.options });
+        self.catch_up(statement.version).await?;
+        let sent_by = Some(statement.options.sent_by.unwrap_or_default());
+        let session = self.session(SessionOptions { sent_by, ..statement.options });
         for (name, value) in &statement.settings {
             session.set(name, value)?;
         }

@@ -3,7 +3,9 @@
 //! The order of the rooms, from the bottom up, is in the tidy test: each may use those below it.
 
 mod activity;
+mod administer;
 mod answer;
+mod ask;
 mod audit;
 mod authorize;
 mod columns;
@@ -44,7 +46,9 @@ pub use activity::PhaseTimes;
 pub use answer::{Answer, Completion, HereOnly, Placement, PlannedQuery, ResultCacheStats, RowStream};
 pub use engine::Engine;
 pub use live::{DiskStoreStats, Follower, Ingest, Ingested, Loading};
-pub use nodes::{Forwarded, Forwarding, OtherNodes, not_confirmed, not_reached};
+pub use nodes::{
+    Control, ControlAction, ControlAnswer, Forwarded, Forwarding, OtherNodes, not_confirmed, not_reached,
+};
 pub use open::Extensions;
 pub use options::SessionOptions;
 pub use plan::cost_class::CostClass;

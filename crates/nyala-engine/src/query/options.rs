@@ -1,5 +1,7 @@
 //! The user and the client of a session.
 
+use nyala_model::NodeId;
+
 use crate::access::Identity;
 
 /// Longest text about a client that is kept, in bytes: the log of statements keeps thousands.
@@ -20,8 +22,8 @@ pub struct SessionOptions {
     pub identity: Identity,
     /// The dialect of the client's texts, if the door translates them. Texts of different dialects share no plan.
     pub dialect: &'static str,
-    /// Whether another node sent the statement here: it is not sent on.
-    pub forwarded: bool,
+    /// The node that sent the statement here: it is not sent on. None if a client did.
+    pub sent_by: Option<NodeId>,
 }
 
 impl SessionOptions {

@@ -1,4 +1,5 @@
-//! `pg_stat_activity`: the connections, and the statements that they run now, from the table `system.queries`.
+//! `pg_stat_activity`: the connections, and the statements that they run now, from the table
+//! `system.local_queries`: connections are of one node.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -39,7 +40,7 @@ impl Activity {
 
     async fn rows(&self, session: &dyn Session) -> Result<Vec<Row>> {
         let mut running = HashMap::new();
-        if let Some(queries) = self.database.system_table("queries").await? {
+        if let Some(queries) = self.database.system_table("local_queries").await? {
             let plan = queries.scan(session, None, &[], None).await?;
             for batch in &collect(plan, session.task_ctx()).await? {
                 running.extend((0..batch.num_rows()).filter_map(|at| running_of(batch, at)));

@@ -2,16 +2,18 @@
 
 use std::time::Instant;
 
-use axum::extract::{Path, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use nyala_engine::{ErrorKind, SessionOptions};
+use serde::Deserialize;
 
 use super::query::{requested_format, respond};
 use crate::http::{ApiError, Caller, Shared};
 
 /// The running queries.
-const RUNNING: &str = "SELECT * FROM system.queries ORDER BY query_id";
+const RUNNING: &str = "SELECT * FROM system.queries ORDER BY node, query_id";
 
 /// The running tasks, with their present work.
 const TASKS: &str = "SELECT * FROM system.tasks ORDER BY kind, id";
@@ -46,18 +48,33 @@ async fn answer(
     respond(session.query(sql).await?, format, started).await
 }
 
+/// The query parameters of a request to end a query.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// The node that runs it; without it, this one.
+    node: Option<String>,
+}
+
 /// Ends a query, like `KILL QUERY`.
 pub async fn kill(
     State(shared): State<Shared>,
     Caller(options): Caller,
     Path(id): Path<String>,
+    place: Result<Query<Place>, QueryRejection>,
 ) -> Result<StatusCode, ApiError> {
+    let Query(place) = place.map_err(|rejection| {
+        ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", rejection.body_text())
+            .hint("there is `node`, the name of a node in `system.nodes`")
+    })?;
     let number: u64 = id.parse().map_err(|_| {
         let message = format!("`{id}` is not the number of a query");
         ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", message)
             .hint("`GET /api/v1/queries` lists what runs")
     })?;
-    match shared.engine.session(options).query(&format!("KILL QUERY {number}")).await {
+    let node = place.node.map(|name| format!(" ON NODE '{}'", name.replace('\'', "''")));
+    let statement = format!("KILL QUERY {number}{}", node.unwrap_or_default());
+    match shared.engine.session(options).query(&statement).await {
         Ok(_) => Ok(StatusCode::NO_CONTENT),
         Err(error) if error.kind == ErrorKind::UndefinedObject => {
             Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", error.message)

@@ -69,10 +69,12 @@ pub enum Nyala {
     CancelJob(u64),
     /// `SHOW QUERY HISTORY`
     ShowQueryHistory,
-    /// `KILL QUERY id`
+    /// `KILL QUERY id [ON NODE 'name']`
     KillQuery {
         /// Of `system.queries`.
         id: u64,
+        /// The node that runs it; the one that is asked when absent.
+        node: Option<String>,
     },
     /// `BACKUP TO 'folder' [BASE 'folder']`
     Backup(Backup),
@@ -348,7 +350,10 @@ impl fmt::Display for Nyala {
             Self::DropCube { name, if_exists } => {
                 write!(f, "DROP CUBE {}{name}", if *if_exists { "IF EXISTS " } else { "" })
             }
-            Self::KillQuery { id } => write!(f, "KILL QUERY {id}"),
+            Self::KillQuery { id, node: None } => write!(f, "KILL QUERY {id}"),
+            Self::KillQuery { id, node: Some(node) } => {
+                write!(f, "KILL QUERY {id} ON NODE '{}'", node.replace('\'', "''"))
+            }
             Self::ShowCubes => f.write_str("SHOW CUBES"),
             Self::ShowSegments { cube: None } => f.write_str("SHOW SEGMENTS"),
             Self::ShowSegments { cube: Some(cube) } => write!(f, "SHOW SEGMENTS FOR {cube}"),

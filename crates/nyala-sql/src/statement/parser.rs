@@ -196,7 +196,8 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
         }
         ("KILL", "QUERY") => {
             skip(parser, 2);
-            Nyala::KillQuery { id: parser.parser.parse_literal_uint().map_err(from_parser)? }
+            let id = parser.parser.parse_literal_uint().map_err(from_parser)?;
+            Nyala::KillQuery { id, node: parse_on_node(parser)? }
         }
         ("BACKUP", "TO") => {
             skip(parser, 2);
@@ -315,6 +316,14 @@ fn parse_backup(parser: &mut DFParser<'_>) -> Result<Backup> {
         base = Some(parser.parser.parse_literal_string().map_err(from_parser)?);
     }
     Ok(Backup { target, base })
+}
+
+fn parse_on_node(parser: &mut DFParser<'_>) -> Result<Option<String>> {
+    if !parser.parser.parse_keyword(Keyword::ON) {
+        return Ok(None);
+    }
+    expect_word(parser, "NODE")?;
+    parser.parser.parse_literal_string().map(Some).map_err(from_parser)
 }
 
 fn parse_sample(parser: &mut DFParser<'_>) -> Result<Option<u64>> {

@@ -84,6 +84,7 @@ fn our_statements_and_others_side_by_side() {
     );
     check("alter cube c set (retention = 100)", "ALTER CUBE c SET (retention = '100')");
     check("cancel job 7", "CANCEL JOB 7");
+    check("kill query 7; Kill Query 7 On Node 'a''b'", "KILL QUERY 7; KILL QUERY 7 ON NODE 'a''b'");
     check("backup to '/a' ; Backup To '/it''s' base '/b'", "BACKUP TO '/a'; BACKUP TO '/it''s' BASE '/b'");
     check("check cube a.b; Check Cube c sample 7", "CHECK CUBE a.b; CHECK CUBE c SAMPLE 7");
 }
@@ -107,6 +108,8 @@ fn mistakes_name_what_was_expected() {
     check_error("alter cube c set (retention)", ErrorKind::Syntax, "=");
     check_error("alter cube c set (retention = )", ErrorKind::Syntax, "a value in single quotes");
     check_error("cancel job x", ErrorKind::Syntax, "literal int");
+    check_error("kill query 7 on", ErrorKind::Syntax, "expected `NODE`");
+    check_error("kill query 7 on node 8", ErrorKind::Syntax, "literal string");
     check_error("selec 1", ErrorKind::Syntax, "selec");
 }
 

@@ -10,7 +10,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_cube::cube::ReadyCube;
 use nyala_cube::cube::build::{Progress, Work, needs_rows, now_ms};
-use nyala_model::{JobEntry, JobId, JobKind, JobState, KeySet, SegmentRange, SegmentState};
+use nyala_model::{JobEntry, JobId, JobKind, JobState, KeySet, NodeId, SegmentRange, SegmentState};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use crate::query::answer::{Answer, Completion};
@@ -19,6 +19,7 @@ use crate::query::columns::{batch, number, numbers, text, texts, time, times};
 use crate::query::command::Command;
 use crate::query::engine::Engine;
 use crate::query::execution::Execution;
+use crate::query::nodes::ControlAction;
 
 /// First wait before the end of a job is recorded again; it doubles up to the longest.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
@@ -181,7 +182,17 @@ impl Engine {
         Ok(stored.into_iter().map(current).collect())
     }
 
-    /// Cancels a running job. Segments it has published stay.
+    /// The other node that runs a job, if one does.
+    async fn other_node_of(&self, id: JobId) -> Result<Option<NodeId>> {
+        if !self.catalog().is_shared() || self.build_progress().iter().any(|job| job.id == id) {
+            return Ok(None);
+        }
+        let job = self.catalog().jobs().await?.into_iter().find(|job| job.id == id);
+        let running = job.filter(|job| job.state == JobState::Running);
+        Ok(running.map(|job| job.node).filter(|node| !self.node.owns(node)))
+    }
+
+    /// Cancels a running job of this node. Segments it has published stay.
     ///
     /// # Errors
     /// [`ErrorKind::UndefinedObject`] if the job does not exist, [`ErrorKind::InvalidParameter`] if it
@@ -193,9 +204,9 @@ impl Engine {
         let job = self.catalog().jobs().await?.into_iter().find(|job| job.id == id);
         Err(match job {
             Some(job) if job.state == JobState::Running => {
-                let message = format!("job {} runs on node `{}`", job.id.0, job.node);
+                let message = format!("job {} is about to begin or to end on node `{}`", job.id.0, job.node);
                 QueryError::new(ErrorKind::InvalidParameter, message)
-                    .hint("cancel it there; `SELECT * FROM system.nodes` lists the nodes")
+                    .hint("SHOW JOBS tells its state; cancel it again if it goes on")
             }
             Some(job) => {
                 let message = format!("job {} has ended already: it is {}", id.0, job.state.word());
@@ -228,20 +239,38 @@ impl Command for ShowJobs {
     }
 }
 
+/// Fails unless the caller may cancel a job of this node: it may build the cube. Jobs that do not run are for superusers.
+pub fn may_cancel(caller: &Caller<'_>, job: u64) -> Result<()> {
+    match caller.engine.build_progress().into_iter().find(|running| running.id.0 == job) {
+        Some(running) => caller.may_build(running.cube),
+        None => caller.require_superuser("cancelling a job that does not run"),
+    }
+}
+
 /// `CANCEL JOB number`.
 pub struct CancelJob(pub u64);
 
 impl Command for CancelJob {
-    fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
-        match caller.engine.build_progress().into_iter().find(|job| job.id.0 == self.0) {
-            Some(job) => caller.may_build(job.cube),
-            None => caller.require_superuser("cancelling a job that does not run"),
-        }
+    fn authorize(&self, _: &Caller<'_>) -> Result<()> {
+        // Once it is known which node runs the job, that node checks it.
+        Ok(())
     }
 
     fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
         async move {
-            execution.engine().cancel_job(JobId(self.0)).await?;
+            let (engine, session) = (execution.engine(), execution.session);
+            match engine.other_node_of(JobId(self.0)).await? {
+                Some(node) => {
+                    let identity = &session.options().identity;
+                    engine.ask(&node, ControlAction::CancelJob(JobId(self.0)), identity).await?;
+                }
+                None => {
+                    if let Some(caller) = Caller::of(session, &execution.settings) {
+                        may_cancel(&caller, self.0)?;
+                    }
+                    engine.cancel_job(JobId(self.0)).await?;
+                }
+            }
             Ok(Completion::of("CANCEL JOB"))
         }
         .boxed()

@@ -1,4 +1,4 @@
-//! Statements that another node runs, as they travel there and back.
+//! What this node asks of others: whole statements, which travel there and back, and small requests.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use futures::stream::BoxStream;
 use nyala_model::{NodeEntry, NodeId, SnapshotVersion};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
+use super::control::{Control, ControlAnswer};
 use crate::query::answer::Completion;
 use crate::query::options::SessionOptions;
 
@@ -48,7 +49,13 @@ pub trait OtherNodes: Debug + Send + Sync {
 
     /// Runs a statement on another node. Dropping the future ends it there.
     fn run<'a>(&'a self, node: &'a NodeEntry, statement: Forwarded) -> BoxFuture<'a, Result<Forwarding>>;
+
+    /// Asks another node for something small. The caller bounds the time; it may be asked twice.
+    fn ask<'a>(&'a self, node: &'a NodeEntry, control: Control) -> BoxFuture<'a, Result<ControlAnswer>>;
 }
+
+/// Why this node reaches no other.
+const HERE_ALONE: &str = "this node has no `node.listen`";
 
 /// No other node is reached.
 #[derive(Debug)]
@@ -60,7 +67,11 @@ impl OtherNodes for Alone {
     }
 
     fn run<'a>(&'a self, node: &'a NodeEntry, _: Forwarded) -> BoxFuture<'a, Result<Forwarding>> {
-        Box::pin(async move { Err(not_reached(&node.id, "this node has no `node.listen`")) })
+        Box::pin(async move { Err(not_reached(&node.id, HERE_ALONE)) })
+    }
+
+    fn ask<'a>(&'a self, node: &'a NodeEntry, _: Control) -> BoxFuture<'a, Result<ControlAnswer>> {
+        Box::pin(async move { Err(not_reached(&node.id, HERE_ALONE)) })
     }
 }
 
@@ -73,7 +84,7 @@ pub fn not_confirmed(node: &NodeId, reason: &str) -> QueryError {
 
 /// A node that a statement needs cannot be asked.
 pub fn not_reached(node: &NodeId, reason: &str) -> QueryError {
-    let message = format!("node `{node}`, which has what the statement needs, is not reached: {reason}");
+    let message = format!("node `{node}`, which the statement needs, is not reached: {reason}");
     QueryError { transient: true, ..QueryError::new(ErrorKind::Unreadable, message) }
         .hint("`SELECT * FROM system.nodes` lists the nodes; start that node, or wait until it is back")
 }

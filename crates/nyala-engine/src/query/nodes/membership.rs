@@ -1,7 +1,8 @@
 //! The nodes that share the catalog: this one tells the others that it lives, and keeps what they tell.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -12,6 +13,7 @@ use nyala_cube::cube::build::{Readers, now_ms};
 use nyala_model::{JobState, NodeEntry, NodeId, SnapshotVersion};
 use nyala_sql::error::Result;
 
+use super::elsewhere::not_reached;
 use crate::query::activity::Registry;
 use crate::query::snapshots::Snapshots;
 
@@ -38,6 +40,8 @@ pub struct Nodes {
     started_at_ms: u64,
     draining: AtomicBool,
     seen: ArcSwap<Seen>,
+    /// Why nodes did not answer this one when it last asked for their statements.
+    unanswered: Mutex<BTreeMap<NodeId, String>>,
 }
 
 /// What all nodes told.
@@ -56,7 +60,8 @@ impl Nodes {
     ) -> Self {
         let seen = ArcSwap::from_pointee(Seen { nodes: Vec::new(), at: Instant::now() });
         let (started_at_ms, draining) = (now_ms(), AtomicBool::new(false));
-        Self { catalog, snapshots, registry, own, address, started_at_ms, draining, seen }
+        let unanswered = Mutex::default();
+        Self { catalog, snapshots, registry, own, address, started_at_ms, draining, seen, unanswered }
     }
 
     /// All nodes, this one included, as they were when they last told of themselves.
@@ -74,6 +79,33 @@ impl Nodes {
     /// Whether a node told lately that it lives.
     pub fn is_alive(node: &NodeEntry) -> bool {
         Duration::from_millis(node.age_ms) < DEAD
+    }
+
+    /// A node that tells that it lives.
+    pub fn living(&self, id: &NodeId) -> Result<NodeEntry> {
+        let node = self.all().into_iter().find(|node| node.id == *id);
+        let node = node.filter(Self::is_alive);
+        node.ok_or_else(|| not_reached(id, "it does not tell that it lives"))
+    }
+
+    /// The other nodes that tell that they live.
+    pub fn others(&self) -> Vec<NodeEntry> {
+        let nodes = self.all().into_iter();
+        nodes.filter(|node| node.id != self.own && Self::is_alive(node)).collect()
+    }
+
+    /// Records whether a node has answered this one, and if not, why.
+    pub fn note_answer(&self, node: &NodeId, failure: Option<String>) {
+        let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        match failure {
+            Some(reason) => drop(unanswered.insert(node.clone(), reason)),
+            None => drop(unanswered.remove(node)),
+        }
+    }
+
+    /// Why nodes did not answer this one when it last asked for their statements.
+    pub fn unanswered(&self) -> BTreeMap<NodeId, String> {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn here(&self) -> NodeEntry {
@@ -111,9 +143,16 @@ impl Nodes {
         let known = self.seen.load().nodes.iter().filter(|node| is_there(node)).count();
         let nodes = self.catalog.beat(&self.here(), FORGET).await?;
         let there = nodes.iter().filter(|node| is_there(node)).count();
+        self.forget_answers(&nodes);
         self.seen.store(Arc::new(Seen { nodes, at: Instant::now() }));
         // Every node looks; what one of them has ended the others find ended.
         if self.catalog.is_shared() && there != known { self.end_lost_jobs().await } else { Ok(()) }
+    }
+
+    /// Forgets what is noted of nodes that are gone.
+    fn forget_answers(&self, nodes: &[NodeEntry]) {
+        let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        unanswered.retain(|id, _| nodes.iter().any(|node| node.id == *id));
     }
 
     /// Jobs of nodes that died have failed. Those of this node from before its start were ended then.

@@ -19,7 +19,7 @@ pub fn command(statement: &Nyala) -> Box<dyn Command + '_> {
         Nyala::ShowCuboids { cube } => Box::new(segments::ShowCuboids { cube: cube.as_ref() }),
         Nyala::ShowJobs => Box::new(jobs::ShowJobs),
         Nyala::CancelJob(job) => Box::new(jobs::CancelJob(*job)),
-        Nyala::KillQuery { id } => Box::new(kill::Kill(*id)),
+        Nyala::KillQuery { id, node } => Box::new(kill::Kill { id: *id, node: node.as_deref() }),
         Nyala::Live(statement) => live_command(statement),
         Nyala::Relation(statement) => Box::new(relations::Relation(statement)),
         Nyala::Unneeded(statement) => Box::new(*statement),

@@ -9,7 +9,7 @@ pub mod show_tables;
 
 mod backup;
 mod cache;
-mod kill;
+pub mod kill;
 mod relations;
 mod roles;
 mod unneeded;

@@ -1,8 +1,9 @@
-//! `system.queries`, `system.query_log`, `system.stuck` and `system.tasks`.
+//! `system.queries`, `system.local_queries`, `system.query_log`, `system.stuck` and `system.tasks`.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray};
+use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use nyala_sql::error::Result;
@@ -38,12 +39,19 @@ pub fn queries_schema() -> SchemaRef {
     let mut fields = vec![number("query_id"), text("state")];
     fields.extend(common());
     fields.extend([number("running_ms"), number("rows"), number("peak_memory_bytes"), text("answered_from")]);
-    fields.push(number("process_id"));
+    fields.extend([number("process_id"), text("node"), text("sent_by")]);
     Arc::new(Schema::new(fields))
 }
 
-/// Running statements, with this query.
-pub fn queries(engine: &Engine) -> Result<RecordBatch> {
+/// Running statements of all nodes that answer, with this query.
+pub async fn queries(engine: &Engine) -> Result<RecordBatch> {
+    let (here, schema) = (queries_here(engine)?, queries_schema());
+    let others = engine.queries_of_others(&schema).await;
+    Ok(concat_batches(&schema, std::iter::once(&here).chain(&others))?)
+}
+
+/// Running statements of this node. What it does for another one names that node.
+pub fn queries_here(engine: &Engine) -> Result<RecordBatch> {
     let entries = engine.observed.registry.running();
     let each = || entries.iter();
     let mut columns = vec![
@@ -57,6 +65,8 @@ pub fn queries(engine: &Engine) -> Result<RecordBatch> {
         numbers(each().map(|entry| Some(entry.peak_memory_bytes() as u64))),
         texts(each().map(|entry| entry.answered_from())),
         numbers(each().map(|entry| u64::try_from(entry.owner.process_id).ok().filter(|id| *id > 0))),
+        texts(each().map(|_| Some(engine.node.0.as_str()))),
+        texts(each().map(|entry| entry.owner.sent_by.as_ref().map(|node| node.0.as_str()))),
     ]);
     batch(queries_schema(), columns)
 }

@@ -18,6 +18,8 @@ use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 use nyala_model::CatalogSnapshot;
 
+pub use self::activity::queries_here;
+
 use self::table::{SystemTable, Table};
 use super::engine::Engine;
 use super::names::SYSTEM_SCHEMA;

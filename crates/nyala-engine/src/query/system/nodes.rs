@@ -22,12 +22,14 @@ pub fn nodes_schema() -> SchemaRef {
         number("running"),
         number("oldest_snapshot"),
         number("silent_ms"),
+        text("error"),
     ]))
 }
 
-/// The nodes that share the catalog, this one included.
+/// The nodes that share the catalog, this one included, and why one did not answer when this node last asked for its
+/// statements.
 pub fn nodes(engine: &Engine) -> Result<RecordBatch> {
-    let nodes = engine.nodes.all();
+    let (nodes, unanswered) = (engine.nodes.all(), engine.nodes.unanswered());
     let columns: Vec<ArrayRef> = vec![
         texts(nodes.iter().map(|node| Some(node.id.0.as_str()))),
         texts(nodes.iter().map(|node| Some(state(node)))),
@@ -37,6 +39,7 @@ pub fn nodes(engine: &Engine) -> Result<RecordBatch> {
         numbers(nodes.iter().map(|node| Some(node.running.into()))),
         numbers(nodes.iter().map(|node| Some(node.oldest_version.0))),
         numbers(nodes.iter().map(|node| Some(node.age_ms))),
+        texts(nodes.iter().map(|node| unanswered.get(&node.id).map(String::as_str))),
     ];
     batch(nodes_schema(), columns)
 }

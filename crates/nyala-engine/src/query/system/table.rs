@@ -29,6 +29,7 @@ pub enum Table {
     Jobs,
     Leases,
     LiveTables,
+    LocalQueries,
     Nodes,
     Queries,
     QueryHistory,
@@ -42,7 +43,7 @@ pub enum Table {
 }
 
 impl Table {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::CacheBlocks,
         Self::Caches,
         Self::Cubes,
@@ -51,6 +52,7 @@ impl Table {
         Self::Jobs,
         Self::Leases,
         Self::LiveTables,
+        Self::LocalQueries,
         Self::Nodes,
         Self::Queries,
         Self::QueryHistory,
@@ -73,6 +75,7 @@ impl Table {
             Self::Jobs => "jobs",
             Self::Leases => "leases",
             Self::LiveTables => "live_tables",
+            Self::LocalQueries => "local_queries",
             Self::Nodes => "nodes",
             Self::Queries => "queries",
             Self::QueryHistory => "query_history",
@@ -97,7 +100,7 @@ impl Table {
             Self::Leases => nodes::leases_schema(),
             Self::LiveTables => live::live_tables_schema(),
             Self::Nodes => nodes::nodes_schema(),
-            Self::Queries => activity::queries_schema(),
+            Self::LocalQueries | Self::Queries => activity::queries_schema(),
             Self::QueryHistory => show_history::schema(),
             Self::QueryLog => activity::query_log_schema(),
             Self::Recovery => live::recovery_schema(),
@@ -119,8 +122,9 @@ impl Table {
             Self::Jobs => jobs::jobs(engine).await,
             Self::Leases => nodes::leases(engine).await,
             Self::LiveTables => live::live_tables(engine),
+            Self::LocalQueries => activity::queries_here(engine),
             Self::Nodes => nodes::nodes(engine),
-            Self::Queries => activity::queries(engine),
+            Self::Queries => activity::queries(engine).await,
             Self::QueryHistory => show_history::show(engine).await,
             Self::QueryLog => activity::query_log(engine),
             Self::Recovery => live::recovery(engine),

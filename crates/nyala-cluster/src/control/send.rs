@@ -1,0 +1,23 @@
+//! Sending a request and taking its answer.
+
+use arrow_flight::flight_service_client::FlightServiceClient;
+use nyala_engine::{Control, ControlAnswer, QueryError};
+use nyala_model::NodeId;
+use tonic::transport::Channel;
+
+use super::messages::{from_body, to_action};
+use crate::statement::{MAX_MESSAGE_BYTES, from_status};
+
+/// Asks a node. The caller bounds the time.
+///
+/// # Errors
+/// As the node answers, or it was not reached.
+pub async fn ask(node: &NodeId, channel: Channel, control: &Control) -> Result<ControlAnswer, QueryError> {
+    let mut client = FlightServiceClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
+    let failed = |status| from_status(node, &status, false);
+    let mut answers = client.do_action(to_action(control)).await.map_err(failed)?.into_inner();
+    match answers.message().await.map_err(failed)? {
+        Some(answer) => from_body(&answer.body),
+        None => Err(QueryError::internal("a node answered nothing")),
+    }
+}

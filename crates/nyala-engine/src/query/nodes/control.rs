@@ -1,0 +1,37 @@
+//! Small requests to another node, which it answers at once, from memory.
+
+use arrow::record_batch::RecordBatch;
+use nyala_model::{JobId, SnapshotVersion};
+
+use crate::access::Identity;
+
+/// A request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Control {
+    /// What is asked.
+    pub action: ControlAction,
+    /// The role that asks. The other node checks its privileges by the rules of its own sessions.
+    pub identity: Identity,
+    /// The catalog here; the other node must know it before it checks privileges.
+    pub version: SnapshotVersion,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ControlAction {
+    /// Its running statements, as rows of `system.queries`. Whether the role may see them was checked by the node that asks.
+    ListQueries,
+    /// Ends the statement of this number there.
+    KillQuery(u64),
+    /// Cancels a job that runs there.
+    CancelJob(JobId),
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ControlAnswer {
+    /// Rows.
+    Rows(RecordBatch),
+    /// It is done.
+    Done,
+}
