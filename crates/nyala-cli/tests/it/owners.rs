@@ -1,12 +1,34 @@
 //! Entries of the catalog that belong to another node: this one leaves them alone.
 
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
 use nyala_catalog::{Change, NewTable};
 use nyala_model::{DiskStoreEntry, JobKind, JobState, LiveSource, NodeId, QualifiedName, TableSource};
 
 use crate::harness::TestEngine;
+use crate::program::PATIENCE;
 
 fn elsewhere() -> NodeId {
     NodeId("elsewhere".to_owned())
+}
+
+/// Cube `c` over a live table, not built.
+async fn cube() -> TestEngine {
+    let test = TestEngine::new().await;
+    test.run("CREATE LIVE TABLE f (id BIGINT PRIMARY KEY, a BIGINT)").await;
+    test.run("INSERT INTO f VALUES (1, 2)").await;
+    test.run("CREATE CUBE c AS SELECT sum(a) FROM f GROUP BY id").await;
+    test
+}
+
+/// Waits until the other node holds no lease any more.
+async fn wait_for_release(test: &TestEngine) {
+    let begun = Instant::now();
+    while test.engine.catalog().leases().await.unwrap().iter().any(|lease| lease.owner == elsewhere()) {
+        assert!(begun.elapsed() < PATIENCE, "the lease is not given back");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -24,10 +46,7 @@ async fn a_start_fails_the_jobs_of_its_own_node_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_node_at_a_time_builds_a_cube() {
-    let test = TestEngine::new().await;
-    test.run("CREATE LIVE TABLE f (id BIGINT PRIMARY KEY, a BIGINT)").await;
-    test.run("INSERT INTO f VALUES (1, 2)").await;
-    test.run("CREATE CUBE c AS SELECT sum(a) FROM f GROUP BY id").await;
+    let test = cube().await;
     let catalog = test.engine.catalog();
     let cube = catalog.snapshot().cubes.values().next().unwrap().clone();
     let lease = catalog.take_lease(&format!("cube {}", cube.id), &elsewhere()).await.unwrap().unwrap();
@@ -47,11 +66,7 @@ async fn one_node_at_a_time_builds_a_cube() {
     );
     let fence = lease.fence().clone();
     drop(lease);
-    let begun = std::time::Instant::now();
-    while catalog.leases().await.unwrap().iter().any(|lease| lease.owner == elsewhere()) {
-        assert!(begun.elapsed() < crate::program::PATIENCE, "the lease is not given back");
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    wait_for_release(&test).await;
     // What the other node left there is over.
     test.run("BUILD CUBE c").await;
     let made = catalog.snapshot().cubes.values().next().unwrap().segments.clone();
@@ -60,6 +75,50 @@ async fn one_node_at_a_time_builds_a_cube() {
     let late = Change::DropSegment { segment: made[0].id };
     let late = catalog.commit_under(Some(&fence), late).await.unwrap_err();
     assert!(late.to_string().contains("another node has taken over"), "{late}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_another_node_adds_to_a_segment_are_not_left_over() {
+    let test = cube().await;
+    test.run("BUILD CUBE c").await;
+    let catalog = test.engine.catalog();
+    let cube = catalog.snapshot().cubes.values().next().unwrap().clone();
+    let folder = test.path("data").join(&cube.segments[0].location);
+    let recorded: Vec<PathBuf> =
+        std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(!recorded.is_empty());
+    let (added, unknown) = (folder.join("added.parquet"), folder.with_file_name("unknown"));
+    std::fs::write(&added, "of a cuboid that is not recorded yet").unwrap();
+    std::fs::create_dir(&unknown).unwrap();
+    std::fs::write(unknown.join("a.parquet"), "of no segment").unwrap();
+
+    let lease = catalog.take_lease(&format!("cube {}", cube.id), &elsewhere()).await.unwrap().unwrap();
+    test.engine.collect_leftovers(Duration::ZERO).await.unwrap();
+    assert!(added.exists());
+    assert!(!unknown.join("a.parquet").exists());
+
+    drop(lease);
+    wait_for_release(&test).await;
+    test.engine.collect_leftovers(Duration::ZERO).await.unwrap();
+    assert!(!added.exists());
+    assert!(recorded.iter().all(|file| file.exists()), "{recorded:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_node_at_a_time_looks_for_leftovers() {
+    let test = cube().await;
+    test.run("BUILD CUBE c").await;
+    let catalog = test.engine.catalog();
+    let location = catalog.snapshot().cubes.values().next().unwrap().segments[0].location.clone();
+    let unneeded = test.path("data").join(location).join("unneeded.parquet");
+    std::fs::write(&unneeded, "").unwrap();
+    let lease = catalog.take_lease("leftovers", &elsewhere()).await.unwrap().unwrap();
+    test.engine.collect_leftovers(Duration::ZERO).await.unwrap();
+    assert!(unneeded.exists());
+    drop(lease);
+    wait_for_release(&test).await;
+    test.engine.collect_leftovers(Duration::ZERO).await.unwrap();
+    assert!(!unneeded.exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,9 +8,14 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use crate::query::engine::Engine;
 
+/// The name of the lease under which a cube is changed.
+pub fn lease_name(cube: CubeId) -> String {
+    format!("cube {cube}")
+}
+
 /// Takes the right to change a cube, as it is in the catalog then. The caller is the only job of this node that is at it.
 pub async fn lease(engine: &Engine, cube: CubeId, name: &QualifiedName) -> Result<Arc<Lease>> {
-    let lease = engine.catalog().take_lease(&format!("cube {cube}"), &engine.node).await?;
+    let lease = engine.catalog().take_lease(&lease_name(cube), &engine.node).await?;
     let lease = lease.ok_or_else(|| {
         let message = format!("cube `{name}` is being built or altered on another node");
         QueryError::new(ErrorKind::InUse, message).hint("wait until that has ended; SHOW JOBS lists builds")
