@@ -104,7 +104,7 @@ impl Cluster {
     async fn ask_for(&self, node: &NodeEntry, control: &Control) -> Result<ControlAnswer, QueryError> {
         let channel = self.channel(node)?;
         match ask(&node.id, channel.clone(), control).await {
-            // As for statements. What is asked to end twice ends once.
+            // The connection may have broken long ago: a new one is made. Ending a statement twice is no different from once.
             Err(error) if is_unreached(&error) => ask(&node.id, channel, control).await,
             answered => answered,
         }

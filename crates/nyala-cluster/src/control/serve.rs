@@ -7,7 +7,7 @@ use nyala_engine::{Engine, QueryError};
 
 use super::messages::{from_action, to_body};
 
-/// Does what is asked. Dropping the future gives it up.
+/// Carries out a control request. Dropping the future cancels it.
 ///
 /// # Errors
 /// The request is of another version, or the engine refuses it.

@@ -1,4 +1,4 @@
-//! Does what other nodes ask for.
+//! Control requests of other nodes, carried out here.
 
 use std::sync::Arc;
 
@@ -13,32 +13,35 @@ use super::statements::kill;
 use super::system;
 
 impl Engine {
-    /// Answers a request of another node. Privileges are checked here, because only this node knows whose work it is.
+    /// Answers a control request of another node. Privileges are checked here: only this node has the entry of the
+    /// statement or the job, and with it the role or the cube.
     ///
     /// # Errors
     /// The role may not do it, or there is nothing of that number.
-    pub async fn administer(self: &Arc<Self>, asked: Control) -> Result<ControlAnswer> {
-        if asked.action == ControlAction::ListQueries {
-            return system::queries_here(self).map(ControlAnswer::Rows);
-        }
-        self.catch_up(asked.version).await?;
-        let session = self.session(SessionOptions { identity: asked.identity, ..SessionOptions::default() });
-        let settings = session.settings();
-        let caller = Caller::of(&session, &settings);
-        let check = |allowed: fn(&Caller<'_>, u64) -> Result<()>, number| {
-            caller.as_ref().map_or(Ok(()), |caller| allowed(caller, number))
-        };
-        match asked.action {
-            ControlAction::ListQueries => {}
+    pub async fn administer(self: &Arc<Self>, request: Control) -> Result<ControlAnswer> {
+        match request.action {
+            ControlAction::ListQueries => system::queries_here(self).map(ControlAnswer::Rows),
             ControlAction::KillQuery(id) => {
-                check(kill::may_kill, id)?;
-                self.kill(id)?;
+                self.check(&request, |caller| kill::may_kill(caller, id)).await?;
+                self.kill(id).map(|_| ControlAnswer::Done)
             }
             ControlAction::CancelJob(id) => {
-                check(jobs::may_cancel, id.0)?;
-                self.cancel_job(id).await?;
+                self.check(&request, |caller| jobs::may_cancel(caller, id.0)).await?;
+                self.cancel_job(id).await.map(|()| ControlAnswer::Done)
             }
         }
-        Ok(ControlAnswer::Done)
+    }
+
+    /// Checks a request as if the role had sent the statement to this node.
+    async fn check(
+        self: &Arc<Self>,
+        request: &Control,
+        may: impl FnOnce(&Caller<'_>) -> Result<()> + Send,
+    ) -> Result<()> {
+        self.catch_up(request.version).await?;
+        let session =
+            self.session(SessionOptions { identity: request.identity.clone(), ..SessionOptions::default() });
+        let settings = session.settings();
+        Caller::of(&session, &settings).as_ref().map_or(Ok(()), may)
     }
 }

@@ -78,6 +78,7 @@ impl Engine {
     /// As of the statement; and [`ErrorKind::Changed`] if this node does not know the catalog that it was planned with.
     pub async fn run_forwarded(self: &Arc<Self>, statement: Forwarded) -> Result<Answer> {
         self.catch_up(statement.version).await?;
+        // Set even if the sender does not name itself: it keeps the statement from being forwarded again.
         let sent_by = Some(statement.options.sent_by.unwrap_or_default());
         let session = self.session(SessionOptions { sent_by, ..statement.options });
         for (name, value) in &statement.settings {

@@ -1,14 +1,14 @@
-//! Small requests to another node, which it answers at once, from memory.
+//! Control requests: small ones, which a node answers at once from memory.
 
 use arrow::record_batch::RecordBatch;
 use nyala_model::{JobId, SnapshotVersion};
 
 use crate::access::Identity;
 
-/// A request.
+/// A control request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Control {
-    /// What is asked.
+    /// The action.
     pub action: ControlAction,
     /// The role that asks. The other node checks its privileges by the rules of its own sessions.
     pub identity: Identity,
@@ -16,7 +16,7 @@ pub struct Control {
     pub version: SnapshotVersion,
 }
 
-/// What is asked.
+/// What the other node is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlAction {
     /// Its running statements, as rows of `system.queries`. Whether the role may see them was checked by the node that asks.
@@ -27,11 +27,11 @@ pub enum ControlAction {
     CancelJob(JobId),
 }
 
-/// The answer.
+/// The answer to a control request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ControlAnswer {
     /// Rows.
     Rows(RecordBatch),
-    /// It is done.
+    /// The statement or the job is told to end.
     Done,
 }

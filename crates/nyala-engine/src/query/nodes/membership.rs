@@ -149,7 +149,7 @@ impl Nodes {
         if self.catalog.is_shared() && there != known { self.end_lost_jobs().await } else { Ok(()) }
     }
 
-    /// Forgets what is noted of nodes that are gone.
+    /// Drops the recorded failures of nodes that are not in the catalog any more.
     fn forget_answers(&self, nodes: &[NodeEntry]) {
         let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
         unanswered.retain(|id, _| nodes.iter().any(|node| node.id == *id));

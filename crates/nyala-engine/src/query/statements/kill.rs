@@ -36,7 +36,7 @@ pub fn may_kill(caller: &Caller<'_>, id: u64) -> Result<()> {
 impl Command for Kill<'_> {
     fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
         match self.other(caller.engine) {
-            // The other node knows whose statement it is, and checks the same.
+            // The node that runs the statement has the role that began it, and checks `may_kill` there.
             Some(_) => Ok(()),
             None => may_kill(caller, self.id),
         }

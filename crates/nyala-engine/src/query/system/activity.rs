@@ -50,7 +50,7 @@ pub async fn queries(engine: &Engine) -> Result<RecordBatch> {
     Ok(concat_batches(&schema, std::iter::once(&here).chain(&others))?)
 }
 
-/// Running statements of this node. What it does for another one names that node.
+/// Running statements of this node. `sent_by` is the node that forwarded a statement here.
 pub fn queries_here(engine: &Engine) -> Result<RecordBatch> {
     let entries = engine.observed.registry.running();
     let each = || entries.iter();
