@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nyala_engine::{Identity, Session};
@@ -25,8 +26,10 @@ pub struct CancelKey {
 #[derive(Clone)]
 pub struct Reach {
     session: Arc<Session>,
-    /// Ends the connection.
+    /// Ends the connection once its client pauses.
     pub end: CancellationToken,
+    /// Ends the connection after its present message, whether or not its client has sent more.
+    terminated: Arc<AtomicBool>,
     /// Ends what the door itself waits for.
     pub interrupted: Arc<Notify>,
     /// Notifications have come.
@@ -40,12 +43,20 @@ impl Signals for Reach {
     }
 
     fn terminate(&self) {
+        self.terminated.store(true, Ordering::Release);
         self.end.cancel();
         self.cancel();
     }
 
     fn wake(&self) {
         self.mail.notify_one();
+    }
+}
+
+impl Reach {
+    /// Whether another session ended the connection.
+    pub fn is_terminated(&self) -> bool {
+        self.terminated.load(Ordering::Acquire)
     }
 }
 
@@ -60,8 +71,13 @@ impl CancelMap {
     pub fn register(self: &Arc<Self>, session: &Arc<Session>, end: CancellationToken) -> Registration {
         let options = session.options();
         let key = CancelKey { process_id: options.process_id, secret: random() };
-        let reach =
-            Reach { session: Arc::clone(session), end, interrupted: Arc::default(), mail: Arc::default() };
+        let reach = Reach {
+            session: Arc::clone(session),
+            end,
+            terminated: Arc::default(),
+            interrupted: Arc::default(),
+            mail: Arc::default(),
+        };
         let role = match &options.identity {
             Identity::Owner => None,
             Identity::Role(role) => Some(role.clone()),

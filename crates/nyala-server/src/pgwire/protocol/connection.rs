@@ -162,6 +162,9 @@ impl Connection {
         let mut stopping = pin!(own.cancelled());
         let mut unwatched = 0;
         loop {
+            if self.reach.is_terminated() {
+                return stopped();
+            }
             unwatched += 1;
             if unwatched == MESSAGES_UNWATCHED {
                 // A client that never pauses is not waited for.
