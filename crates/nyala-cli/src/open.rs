@@ -62,7 +62,7 @@ async fn open_with(config: &Config, command: &str, is_served: bool) -> anyhow::R
     let mut extensions = Extensions::of_sessions(vec![Arc::new(PgCatalog::default())]);
     let cluster = if is_served { cluster(&config, &data_dir).await? } else { None };
     if let Some(cluster) = &cluster {
-        extensions.elsewhere = Arc::clone(cluster) as _;
+        cluster.extend(&mut extensions);
     }
     let engine = Engine::open(&config, Arc::new(catalog), extensions).await?;
     Ok(Opened { engine, cluster, data_dir })

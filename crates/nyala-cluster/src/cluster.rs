@@ -4,10 +4,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_engine::{
-    Control, ControlAnswer, Engine, ErrorKind, Forwarded, Forwarding, OtherNodes, QueryError, not_reached,
+    Control, ControlAnswer, Engine, ErrorKind, Extensions, Forwarded, Forwarding, OtherNodes, QueryError,
+    WantedBlocks, not_reached,
 };
 use nyala_model::config::NodeConfig;
 use nyala_model::{NodeEntry, NodeId};
@@ -15,8 +17,10 @@ use tokio::runtime::Handle;
 use tonic::service::Routes;
 use tonic::transport::Channel;
 
+use crate::blocks;
 use crate::connection::{Listener, Peers, serve};
 use crate::control::ask;
+use crate::distributed::{Channels, Distribution, PlannedForNodes, Workers};
 use crate::identity::{Identity, IdentityError};
 use crate::statement::{Statements, send};
 
@@ -47,10 +51,12 @@ pub enum ClusterError {
 /// This node's connections to others, and theirs to it.
 #[derive(Debug)]
 pub struct Cluster {
-    peers: Peers,
+    peers: Arc<Peers>,
     address: String,
     listener: Mutex<Option<Listener>>,
     statements: Statements,
+    workers: Workers,
+    distribution: Arc<Distribution>,
 }
 
 impl Cluster {
@@ -72,8 +78,19 @@ impl Cluster {
             "" => bound.to_string(),
             address => address.to_owned(),
         };
-        let (peers, statements) = (Peers::new(&identity, Handle::current()), Statements::default());
-        Ok(Arc::new(Self { peers, address, listener: Mutex::new(Some(listener)), statements }))
+        let (peers, statements) = (Arc::new(Peers::new(&identity, Handle::current())), Statements::default());
+        let channels = Channels::new(Arc::clone(&peers));
+        let workers = Workers::new(statements.engine_later(), channels.clone());
+        let distribution =
+            Distribution::new(node.clone(), address.clone(), channels, workers.worker().clone());
+        Ok(Arc::new(Self {
+            peers,
+            address,
+            listener: Mutex::new(Some(listener)),
+            statements,
+            distribution: Arc::new(distribution),
+            workers,
+        }))
     }
 
     /// Serves other nodes with this engine until `stop` is ready; what runs then may end.
@@ -88,9 +105,22 @@ impl Cluster {
         self.statements.attach(engine);
         let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
         match listener {
-            Some(listener) => Ok(serve(listener, Routes::new(self.statements.service()), stop).await?),
+            Some(listener) => {
+                let routes = Routes::new(self.statements.service()).add_service(self.workers.service());
+                tokio::select! {
+                    served = serve(listener, routes, stop) => Ok(served?),
+                    () = self.workers.let_go_for_ever() => Ok(()),
+                }
+            }
             None => Ok(()),
         }
+    }
+
+    /// Adds to the parts of an engine what this node needs among others.
+    pub fn extend(self: &Arc<Self>, extensions: &mut Extensions) {
+        extensions.elsewhere = Arc::clone(self) as _;
+        extensions.placement = Some(Arc::clone(&self.distribution) as _);
+        extensions.sessions.push(Arc::new(PlannedForNodes));
     }
 
     fn channel(&self, node: &NodeEntry) -> Result<Channel, QueryError> {
@@ -137,6 +167,14 @@ impl OtherNodes for Cluster {
         statement: Forwarded,
     ) -> BoxFuture<'a, Result<Forwarding, QueryError>> {
         self.send(node, statement).boxed()
+    }
+
+    fn blocks<'a>(
+        &'a self,
+        node: &'a NodeEntry,
+        wanted: &'a WantedBlocks,
+    ) -> BoxFuture<'a, Result<Vec<(u64, Bytes)>, QueryError>> {
+        async move { blocks::ask(&node.id, self.channel(node)?, wanted).await }.boxed()
     }
 
     fn ask<'a>(

@@ -11,9 +11,11 @@
 //! Who lives, and where, is in the catalog. This crate deliberately knows nothing of clients' protocols, nor of how statements
 //! are run.
 
+mod blocks;
 mod cluster;
 mod connection;
 mod control;
+mod distributed;
 mod identity;
 mod statement;
 

@@ -2,7 +2,7 @@
 //!
 //! A client's text becomes a statement, a plan over one immutable catalog snapshot, and a stream of
 //! record batches. Cubes are defined, built and used here. This crate deliberately knows nothing of
-//! network protocols, of other nodes, or of how the catalog is stored.
+//! network protocols, of how other nodes are reached, or of how the catalog is stored.
 //!
 //! ```text
 //! Session::parse ─▶ prepare ─▶ execute ─▶ Answer
@@ -32,13 +32,17 @@ pub mod texts {
     };
     pub use nyala_sql::semantics::exact;
 }
+pub use nyala_sql::semantics::{is_unnamed, is_unnamed_aggregate};
 pub use nyala_sql::statement::{MOVED, Statement, hide_values};
+pub use nyala_storage::object::cache::{FileId, WantedBlocks};
 pub use query::{
-    Answer, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions, Follower, GroupStats,
-    HereOnly, Ingest, Ingested, Loading, Origin, PhaseTimes, Placement, PlanCacheStats, PlannedQuery,
-    Prepared, RemoteCount, ResultCacheStats, RowStream, Session, SessionOptions, Text,
+    Answer, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions, Follower, Fragment,
+    GroupStats, Ingest, Ingested, Loading, Origin, PhaseTimes, Placed, Placement, PlanCacheStats,
+    PlannedQuery, Prepared, RemoteCount, ResultCacheStats, RowStream, Session, SessionOptions, StatementPart,
+    Text,
 };
 pub use query::{
-    Control, ControlAction, ControlAnswer, Forwarded, Forwarding, OtherNodes, not_confirmed, not_reached,
+    Control, ControlAction, ControlAnswer, Forwarded, Forwarding, OtherNodes, node_not_reached,
+    not_confirmed, not_reached,
 };
-pub use session::{SessionExtension, SettingValue};
+pub use session::{SessionExtension, SettingValue, insert_yields, interrupted, remove_yields};

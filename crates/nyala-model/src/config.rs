@@ -116,7 +116,7 @@ pub struct TlsConfig {
 }
 
 /// How other nodes reach this one.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NodeConfig {
     /// Address for other nodes, as `0.0.0.0:7433`. Default empty: they cannot send statements here.
@@ -125,6 +125,8 @@ pub struct NodeConfig {
     pub address: String,
     /// What proves that a node belongs to the others: the same on all, at least 32 bytes. Default empty.
     pub secret: String,
+    /// Whether this node reads files in buckets for the queries of all nodes. Default true.
+    pub executor: bool,
 }
 
 /// Limits and resources of queries.
@@ -306,6 +308,12 @@ impl Default for ServerConfig {
             allow_unauthenticated: false,
             tls: TlsConfig::default(),
         }
+    }
+}
+
+impl Default for NodeConfig {
+    fn default() -> Self {
+        Self { listen: String::new(), address: String::new(), secret: String::new(), executor: true }
     }
 }
 

@@ -13,6 +13,7 @@ pub mod coverage;
 pub mod cube;
 pub mod float_text;
 pub mod history;
+pub mod homes;
 pub mod ids;
 pub mod job;
 pub mod lattice;
@@ -34,6 +35,7 @@ pub use cell_key::{KeyField, KeyPart, bits_of, cell_key, code_bits, range_codes}
 pub use coverage::KeySet;
 pub use cube::{CubeDefinition, CubeEntry, CubeOptions, Dimension, DimensionMoves, Measure, StateColumn};
 pub use history::{CuboidUse, QueryHistoryEntry, QueryShape, ShapeCondition, ShapeTable};
+pub use homes::{Homes, PART_BYTES, PlacedFile};
 pub use ids::{CubeId, JobId, NodeId, SegmentId, SnapshotVersion, TableId};
 pub use job::{JobEntry, JobKind, JobState};
 pub use lattice::{DimensionSet, Lattice};

@@ -18,6 +18,8 @@ pub struct NodeEntry {
     pub started_at_ms: u64,
     /// Whether it ends and takes no new work.
     pub draining: bool,
+    /// Whether it reads files in buckets for the queries of all nodes.
+    pub executor: bool,
     /// Statements that run on it.
     pub running: u32,
     /// The oldest snapshot of the catalog that one of its statements still reads.

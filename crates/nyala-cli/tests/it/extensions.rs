@@ -5,15 +5,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use datafusion::catalog::Session;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
-use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder};
+use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use datafusion::prelude::SessionContext;
-use futures::StreamExt;
-use nyala_engine::{Answer, CostClass, Extensions, Placement, PlannedQuery, SessionExtension};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use nyala_engine::{
+    Answer, CostClass, Extensions, Placed, Placement, PlannedQuery, QueryError, SessionExtension,
+};
 use nyala_model::CatalogSnapshot;
 
 use crate::harness::TestEngine;
@@ -35,17 +40,64 @@ impl Drop for Open {
 }
 
 impl Placement for Elsewhere {
-    fn place(&self, query: PlannedQuery) -> Result<SendableRecordBatchStream> {
+    fn place<'a>(&'a self, query: PlannedQuery<'a>) -> BoxFuture<'a, Result<Placed, QueryError>> {
         self.classes.lock().unwrap().push(query.class);
+        let plan = Arc::new(ElsewhereExec { input: query.plan, open: Arc::clone(&self.open) });
+        futures::future::ready(Ok(Placed::here(plan, &query.state))).boxed()
+    }
+}
+
+/// Gives the rows of its input, and then none and no end if the first column says so.
+#[derive(Debug)]
+struct ElsewhereExec {
+    input: Arc<dyn ExecutionPlan>,
+    open: Arc<AtomicUsize>,
+}
+
+impl DisplayAs for ElsewhereExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ElsewhereExec")
+    }
+}
+
+impl ExecutionPlan for ElsewhereExec {
+    fn name(&self) -> &str {
+        "ElsewhereExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self { input: children.remove(0), open: Arc::clone(&self.open) }))
+    }
+
+    fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         self.open.fetch_add(1, Ordering::SeqCst);
-        let (open, schema) = (Open(Arc::clone(&self.open)), query.plan.schema());
+        let (open, schema) = (Open(Arc::clone(&self.open)), self.schema());
         let endless = schema.field(0).name() == "endless";
         let rest = if endless {
             futures::stream::pending().left_stream()
         } else {
             futures::stream::empty().right_stream()
         };
-        let rows = query.run_here()?.chain(rest).inspect(move |_| assert!(open.0.load(Ordering::SeqCst) > 0));
+        let rows = self.input.execute(partition, task)?.chain(rest);
+        let rows = rows.inspect(move |_| assert!(open.0.load(Ordering::SeqCst) > 0));
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
 }
@@ -53,7 +105,7 @@ impl Placement for Elsewhere {
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_run_where_the_placement_decides_and_end_there() {
     let elsewhere = Arc::new(Elsewhere::default());
-    let extensions = Extensions { placement: Arc::clone(&elsewhere) as _, ..Extensions::default() };
+    let extensions = Extensions { placement: Some(Arc::clone(&elsewhere) as _), ..Extensions::default() };
     let test = TestEngine::with_extensions(extensions).await;
     assert_eq!(test.run("SELECT count(*) FROM generate_series(1, 10)").await, [["10"]]);
     assert_eq!(elsewhere.classes.lock().unwrap().len(), 1);

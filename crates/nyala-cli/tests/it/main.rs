@@ -27,6 +27,7 @@ mod cuboids_in_bucket;
 mod damage;
 mod deleted_rows;
 mod disk_store;
+mod distributed;
 mod encryption;
 mod export;
 mod extensions;

@@ -105,8 +105,13 @@ impl Server {
     }
 
     /// Runs a statement with these settings.
+    pub fn try_query_with(&self, sql: &str, settings: &Value) -> Response {
+        self.post(&json!({ "sql": sql, "settings": settings }).to_string())
+    }
+
+    /// Runs a statement with these settings that must succeed; gives its rows.
     pub fn query_with(&self, sql: &str, settings: &Value) -> Vec<Vec<String>> {
-        let response = self.post(&json!({ "sql": sql, "settings": settings }).to_string());
+        let response = self.try_query_with(sql, settings);
         assert_eq!(response.status, 200, "{sql:.500}\n{}", response.body);
         rows_of(&serde_json::from_str(&response.body).unwrap())
     }

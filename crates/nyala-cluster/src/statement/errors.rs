@@ -25,6 +25,11 @@ struct ErrorMessage {
 
 /// An error of a statement, for the node that asked.
 pub fn to_status(error: &QueryError) -> Status {
+    Status::with_details(Code::FailedPrecondition, "statement failed", Bytes::from(error_to_bytes(error)))
+}
+
+/// An error as it travels.
+pub fn error_to_bytes(error: &QueryError) -> Vec<u8> {
     let message = ErrorMessage {
         kind: serde_json::to_value(error.kind)
             .ok()
@@ -35,27 +40,32 @@ pub fn to_status(error: &QueryError) -> Status {
         transient: error.transient,
         sqlstate: error.sqlstate.map(str::to_owned),
     };
-    Status::with_details(Code::FailedPrecondition, "statement failed", Bytes::from(message.encode_to_vec()))
+    message.encode_to_vec()
+}
+
+/// The error that travelled; none if it is none.
+pub fn error_from_bytes(bytes: &[u8]) -> Option<QueryError> {
+    let told = ErrorMessage::decode(bytes).ok()?;
+    let kind = serde_json::from_value(serde_json::Value::from(told.kind)).unwrap_or(ErrorKind::Internal);
+    Some(QueryError {
+        hint: told.hint,
+        transient: told.transient,
+        sqlstate: told.sqlstate.as_deref().and_then(interned),
+        ..QueryError::new(kind, told.message)
+    })
 }
 
 /// What a call to a node failed with: the statement's error, or that the node was not reached. If the connection broke after
 /// a statement that `changes` something was sent, nobody knows how it ended.
 pub fn from_status(node: &NodeId, status: &Status, changes: bool) -> QueryError {
-    let told = (!status.details().is_empty()).then(|| ErrorMessage::decode(status.details()).ok()).flatten();
-    let Some(told) = told else {
+    let told = (!status.details().is_empty()).then(|| error_from_bytes(status.details())).flatten();
+    told.unwrap_or_else(|| {
         let (cause, was_sent) = cause_of(status);
-        return match changes && was_sent {
+        match changes && was_sent {
             true => not_confirmed(node, &cause),
             false => not_reached(node, &cause),
-        };
-    };
-    let kind = serde_json::from_value(serde_json::Value::from(told.kind)).unwrap_or(ErrorKind::Internal);
-    QueryError {
-        hint: told.hint,
-        transient: told.transient,
-        sqlstate: told.sqlstate.as_deref().and_then(interned),
-        ..QueryError::new(kind, told.message)
-    }
+        }
+    })
 }
 
 /// The innermost cause, which names the fault, and whether a connection was there; what is around the cause names the

@@ -49,6 +49,18 @@ pub struct SettingMessage {
     value: String,
 }
 
+impl From<(String, String)> for SettingMessage {
+    fn from((name, value): (String, String)) -> Self {
+        Self { name, value }
+    }
+}
+
+impl From<SettingMessage> for (String, String) {
+    fn from(setting: SettingMessage) -> Self {
+        (setting.name, setting.value)
+    }
+}
+
 /// The end of a statement that gives no rows.
 #[derive(Clone, PartialEq, Message)]
 pub struct DoneMessage {
@@ -81,11 +93,10 @@ impl StatementMessage {
     /// A parameter cannot be written.
     pub fn new(statement: Forwarded) -> Result<Self, String> {
         let SessionOptions { user, application, client, identity, sent_by, .. } = statement.options;
-        let setting = |(name, value)| SettingMessage { name, value };
         Ok(Self {
             sql: statement.sql,
             parameters: to_row(&statement.parameters)?,
-            settings: statement.settings.into_iter().map(setting).collect(),
+            settings: statement.settings.into_iter().map(SettingMessage::from).collect(),
             user,
             application,
             client,
@@ -114,7 +125,7 @@ impl StatementMessage {
         Ok(Forwarded {
             sql: self.sql,
             parameters: from_row(&self.parameters)?,
-            settings: self.settings.into_iter().map(|setting| (setting.name, setting.value)).collect(),
+            settings: self.settings.into_iter().map(Into::into).collect(),
             options,
             timeout: self.timeout_ms.map(Duration::from_millis),
             version: SnapshotVersion(self.version),

@@ -6,7 +6,8 @@ mod messages;
 mod send;
 mod serve;
 
-pub use errors::from_status;
+pub use errors::{error_from_bytes, error_to_bytes, from_status, to_status};
+pub use messages::SettingMessage;
 pub use send::send;
 pub use serve::Statements;
 

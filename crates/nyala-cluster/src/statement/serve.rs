@@ -20,7 +20,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::errors::to_status;
 use super::messages::{DoneMessage, StatementMessage};
 use super::{DONE, MAX_MESSAGE_BYTES};
-use crate::control;
+use crate::{blocks, control};
 
 /// The engine, once it is open.
 #[derive(Clone, Default)]
@@ -41,6 +41,11 @@ impl Statements {
         let _ = self.engine.set(Arc::downgrade(engine));
     }
 
+    /// The engine, for other services: none until it is attached.
+    pub fn engine_later(&self) -> Arc<OnceLock<Weak<Engine>>> {
+        Arc::clone(&self.engine)
+    }
+
     /// As a service of Arrow Flight.
     pub fn service(&self) -> FlightServiceServer<Self> {
         FlightServiceServer::new(self.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
@@ -53,8 +58,12 @@ impl Statements {
         })
     }
 
-    async fn control(&self, action: Action) -> Result<arrow_flight::Result, QueryError> {
-        control::answer(&self.engine()?, action).await
+    async fn act(&self, action: Action) -> Result<Vec<arrow_flight::Result>, QueryError> {
+        let engine = self.engine()?;
+        match action.r#type.as_str() {
+            blocks::ACTION => blocks::answer(&engine, action.body).await,
+            _ => control::answer(&engine, action).await.map(|answer| vec![answer]),
+        }
     }
 
     /// The answer, and the version of the catalog afterwards.
@@ -139,8 +148,8 @@ impl FlightService for Statements {
     }
 
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
-        let answer = self.control(request.into_inner()).await.map_err(|error| to_status(&error))?;
-        Ok(Response::new(futures::stream::iter([Ok(answer)]).boxed()))
+        let answers = self.act(request.into_inner()).await.map_err(|error| to_status(&error))?;
+        Ok(Response::new(futures::stream::iter(answers.into_iter().map(Ok)).boxed()))
     }
 
     async fn list_actions(&self, _: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {

@@ -22,7 +22,7 @@ pub use blocks::{BLOCKS_KEY, FileSums};
 pub use cached_file::CachedFile;
 pub use cuboid::{CuboidPart, CuboidTable, WithoutValues};
 pub use damage::{Damage, DamageReports, FoundDamage};
-pub use external::{ExternalTable, TableRequest, decode_schema, describe_table, encode_schema};
+pub use external::{ExternalTable, SharedScan, TableRequest, decode_schema, describe_table, encode_schema};
 pub use file_reads::{FileReads, ReadOnce};
 pub use files::{ColumnRange, TableFiles};
 pub use hot::HotStats;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use nyala_sql::error::Result;
+use nyala_storage::object::cache::WantedBlocks;
 
 use super::authorize::Caller;
 use super::cubes::jobs;
@@ -30,6 +32,11 @@ impl Engine {
                 self.cancel_job(id).await.map(|()| ControlAnswer::Done)
             }
         }
+    }
+
+    /// The blocks that the cache of this node has, of those that another node asks for. Blocks the thread.
+    pub fn lend_blocks(&self, wanted: &WantedBlocks) -> Vec<(u64, Bytes)> {
+        self.snapshots.stores().cache().map(|cache| cache.lend(wanted)).unwrap_or_default()
     }
 
     /// Checks a request as if the role had sent the statement to this node.

@@ -22,6 +22,7 @@ use super::answer::{Answer, Completion};
 use super::audit::Audit;
 use super::counters::Counters;
 use super::folders::Folders;
+use super::fragments::Fragments;
 use super::history::History;
 use super::nodes::{Nodes, OtherNodes, StatementsOf};
 use super::options::SessionOptions;
@@ -42,7 +43,7 @@ pub struct Engine {
     pub(crate) file_checks: Arc<FileChecks>,
     pub(crate) catalog_copies: Arc<CatalogCopies>,
     pub(crate) runtime: Runtime,
-    pub(crate) placement: Arc<dyn Placement>,
+    pub(crate) placement: Option<Arc<dyn Placement>>,
     pub(crate) elsewhere: Arc<dyn OtherNodes>,
     pub(crate) observed: Observed,
     pub(crate) building: Building,
@@ -50,6 +51,7 @@ pub struct Engine {
     pub(crate) results: Arc<ResultCache>,
     pub(crate) node: NodeId,
     pub(crate) nodes: Arc<Nodes>,
+    pub(crate) fragments: Fragments,
     pub(crate) data_dir: PathBuf,
     pub(crate) query_config: QueryConfig,
 }

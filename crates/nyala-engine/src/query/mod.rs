@@ -19,12 +19,14 @@ mod execution;
 mod files;
 mod folders;
 mod forward;
+mod fragments;
 mod history;
 mod live;
 mod names;
 mod nodes;
 mod open;
 mod options;
+mod place_query;
 mod plan;
 mod plan_learning;
 mod plan_lookup;
@@ -34,6 +36,7 @@ mod prepared;
 mod remote_stats;
 mod repeat;
 mod resources;
+mod run_fragment;
 mod run_query;
 mod session;
 mod snapshots;
@@ -43,11 +46,15 @@ mod system;
 mod text;
 
 pub use activity::PhaseTimes;
-pub use answer::{Answer, Completion, HereOnly, Placement, PlannedQuery, ResultCacheStats, RowStream};
+pub use answer::{
+    Answer, Completion, Placed, Placement, PlannedQuery, ResultCacheStats, RowStream, StatementPart,
+};
 pub use engine::Engine;
+pub use fragments::Fragment;
 pub use live::{DiskStoreStats, Follower, Ingest, Ingested, Loading};
 pub use nodes::{
-    Control, ControlAction, ControlAnswer, Forwarded, Forwarding, OtherNodes, not_confirmed, not_reached,
+    Control, ControlAction, ControlAnswer, Forwarded, Forwarding, OtherNodes, node_not_reached,
+    not_confirmed, not_reached,
 };
 pub use open::Extensions;
 pub use options::SessionOptions;

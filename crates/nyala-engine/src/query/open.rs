@@ -22,15 +22,16 @@ use nyala_storage::{StorageError, place_of_cuboids};
 use tokio::runtime::Handle;
 
 use super::activity::{self, Registry};
+use super::answer::Placement;
 use super::answer::ResultCache;
-use super::answer::{HereOnly, Placement};
 use super::audit::Audit;
 use super::cubes::place::Place;
 use super::cubes::{damage, leftovers, upkeep};
 use super::engine::{Building, Engine, Observed, Runtime, StoreChanges};
+use super::fragments::Fragments;
 use super::history::History;
 use super::live;
-use super::nodes::{Alone, Nodes, OtherNodes};
+use super::nodes::{Alone, NodeCaches, Nodes, OtherNodes};
 use super::resources::admission::Admission;
 use super::resources::threads::Threads;
 use super::resources::{Memory, MemoryGuard, process_limit_bytes, runtime, thread_count};
@@ -43,15 +44,15 @@ use crate::session::{BaseState, ContextSource, SessionExtension};
 pub struct Extensions {
     /// Add schemas, functions and rules to every session.
     pub sessions: Vec<Arc<dyn SessionExtension>>,
-    /// Decides where queries run.
-    pub placement: Arc<dyn Placement>,
+    /// Has other nodes do parts of queries; none if every query runs in this process.
+    pub placement: Option<Arc<dyn Placement>>,
     /// The way to other nodes.
     pub elsewhere: Arc<dyn OtherNodes>,
 }
 
 impl Default for Extensions {
     fn default() -> Self {
-        Self { sessions: Vec::new(), placement: Arc::new(HereOnly), elsewhere: Arc::new(Alone) }
+        Self { sessions: Vec::new(), placement: None, elsewhere: Arc::new(Alone) }
     }
 }
 
@@ -116,11 +117,12 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
         Arc::clone(&catalog),
         Arc::clone(&snapshots),
         Arc::clone(&observed.registry),
-        (node.clone(), elsewhere.address()),
+        (node.clone(), elsewhere.address(), config.node.executor),
     );
     let engine = Arc::new(Engine {
         snapshots,
         nodes: Arc::new(nodes),
+        fragments: Fragments::default(),
         file_checks: Arc::new(FileChecks::default()),
         catalog_copies: Arc::new(CatalogCopies::new(&config.catalog, &config.data_dir)),
         runtime,
@@ -135,6 +137,9 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
         query_config: config.query.clone(),
     });
     system.attach(&engine);
+    if let (true, Some(cache)) = (engine.catalog().is_shared(), engine.snapshots.stores().cache()) {
+        cache.ask_first(Arc::new(NodeCaches::new(&engine.nodes, Arc::clone(&engine.elsewhere))));
+    }
     if let Some(after) = millis(config.query.stuck_after_ms) {
         engine.runtime.spawn(activity::watch(engine.watched(), after));
     }

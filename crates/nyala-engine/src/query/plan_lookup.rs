@@ -122,6 +122,7 @@ impl ReadyPlan {
             slot: None,
             source: settings.nyala().result_cache.then(|| template.source()).flatten(),
             plan_anew: None,
+            is_spread: false,
         };
         start.here(running)
     }

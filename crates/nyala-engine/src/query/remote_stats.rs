@@ -61,6 +61,8 @@ fn of_cache(cache: &BlockCache) -> impl Iterator<Item = RemoteCount> {
     let (stats, (disk, memory)) = (cache.stats(), cache.used_bytes());
     let counts = [
         ("nyala_block_cache_fetches_total", load(&stats.fetches)),
+        ("nyala_block_cache_borrowed_bytes_total", load(&stats.borrowed_bytes)),
+        ("nyala_block_cache_lent_bytes_total", load(&stats.lent_bytes)),
         ("nyala_block_cache_written_bytes_total", load(&stats.written_bytes)),
         ("nyala_block_cache_evictions_total", load(&stats.evicted_blocks)),
         ("nyala_block_cache_rejections_total", load(&stats.rejected_blocks)),

@@ -5,17 +5,18 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use datafusion::common::ScalarValue;
-use futures::future::BoxFuture;
 use futures::{FutureExt, TryFutureExt};
 use nyala_cube::cube::Report;
 use nyala_sql::error::{ErrorKind, Result};
 
+use super::activity::Entry;
 use super::answer::Answer;
 use super::answer::Source;
-use super::answer::{PlanAnew, Start};
+use super::answer::{Placed, PlanAnew, Start};
 use super::engine::Engine;
 use super::execution::Execution;
 use super::history::Recorded;
+use super::place_query::{part_of, place};
 use super::plan::logical::Unoptimized;
 use super::plan::parameters::bind;
 use super::plan::physical::{Plans, plan_query};
@@ -38,17 +39,23 @@ pub async fn run(query: Query<'_>, execution: Execution<'_>) -> Result<Answer> {
     let engine = &session.engine;
     let group = session.group(&settings)?;
     let context = engine.snapshots.current();
-    let state = context.state(&settings);
-    let task = state.task_ctx();
     let bound = bind(query.plan.clone(), query.parameters)?;
     let begun = Instant::now();
-    let plan_anew =
-        engine.snapshots.stores().has_remote()?.then(|| plan_anew(engine, &bound, &context, &settings));
-    let work = plan_query(bound, Arc::clone(&context), state, settings.clone());
-    let (mut plans, plan_anew) = match (engine.runtime.threads.plan(work).await, plan_anew) {
-        (Err(error), Some(plan_anew)) if error.kind == ErrorKind::Changed => (plan_anew().await?, None),
-        (planned, plan_anew) => (planned?, plan_anew),
+    let planning = Planning {
+        engine: Arc::clone(engine),
+        query: bound,
+        context: Arc::clone(&context),
+        settings: settings.clone(),
+        entry: Arc::clone(running.entry()),
     };
+    // Files in buckets change while they are read, and nodes that read them are lost.
+    let mut again = engine.snapshots.stores().has_remote()?.then(|| planning.clone());
+    let mut planned = planning.plan().await;
+    if let Some(again) = again.take_if(|_| matches!(&planned, Err(error) if error.kind == ErrorKind::Changed))
+    {
+        planned = again.plan_anew().await;
+    }
+    let (mut plans, placed) = planned?;
     engine.snapshots.plans.count(false);
     count(engine, &plans.report);
     let answers = answers_of(&plans.report, &plans.logical)?;
@@ -58,40 +65,59 @@ pub async fn run(query: Query<'_>, execution: Execution<'_>) -> Result<Answer> {
         session.learn_plan(text, Planned { context, settings, answers, schema });
     }
     let (from_cuboids, class) = (plans.reads_cuboids_only()?, plans.cost_class()?);
-    running.entry().follows(&plans.physical, false, plans.report.answered_from().map(Into::into));
+    running.entry().follows(&placed.plan, false, plans.report.answered_from().map(Into::into));
     let asked = Arc::new(Recorded::new(std::mem::take(&mut plans.report.asked)));
     let source = from_cuboids.then(|| source_of(query.plan, &plans.report, &asked, &settings)).flatten();
     let recording = engine.observed.history.begin(asked, begun);
-    let task = memory::of_query(&task, running.entry(), &group);
+    let task = memory::of_query(&placed.task, running.entry(), &group);
     let slot = match class.queue() {
         Some(queue) => Some(group.admit(queue, running.entry()).await?),
         None => None,
     };
-    let plan_anew = plan_anew.map(|plan_anew| {
-        let physical = || plan_anew().map_ok(|plans| plans.physical).boxed();
-        Box::new(physical) as PlanAnew
+    let plan_anew = again.map(|again| {
+        let (entry, group) = (Arc::clone(running.entry()), Arc::clone(&group));
+        let anew = || {
+            again
+                .plan_anew()
+                .map_ok(move |(_, placed)| (placed.plan, memory::of_query(&placed.task, &entry, &group)))
+                .boxed()
+        };
+        Box::new(anew) as PlanAnew
     });
-    let start = Start { plan: plans.physical, task, deadline, recording, slot, source, plan_anew };
-    Ok(start.place(&engine.placement, class, &engine.runtime.threads, running))
+    let (plan, is_spread) = (placed.plan, placed.is_spread);
+    let start = Start { plan, task, deadline, recording, slot, source, plan_anew, is_spread };
+    Ok(start.begin(class, &engine.runtime.threads, running))
 }
 
-/// Plans the same query with the files as they are then.
-fn plan_anew(
-    engine: &Arc<Engine>,
-    bound: &Unoptimized,
-    context: &Arc<SnapshotContext>,
-    settings: &Settings,
-) -> impl FnOnce() -> BoxFuture<'static, Result<Plans>> + Send + use<> {
-    let (engine, bound) = (Arc::clone(engine), bound.clone());
-    let (context, settings) = (Arc::clone(context), settings.clone());
-    move || {
-        async move {
-            engine.snapshots.stores().forget_lists();
-            let state = context.state(&settings);
-            let work = plan_query(bound, context, state, settings);
-            engine.runtime.threads.plan(work).await
-        }
-        .boxed()
+/// All that a query is planned with.
+#[derive(Clone)]
+struct Planning {
+    engine: Arc<Engine>,
+    query: Unoptimized,
+    context: Arc<SnapshotContext>,
+    settings: Settings,
+    entry: Arc<Entry>,
+}
+
+impl Planning {
+    /// Plans the query, and divides it among nodes.
+    async fn plan(self) -> Result<(Plans, Placed)> {
+        let engine = Arc::clone(&self.engine);
+        engine.runtime.threads.plan(self.plan_here()).await
+    }
+
+    /// Plans the same query with the files and the nodes as they are then.
+    async fn plan_anew(self) -> Result<(Plans, Placed)> {
+        self.engine.snapshots.stores().forget_lists();
+        self.plan().await
+    }
+
+    async fn plan_here(self) -> Result<(Plans, Placed)> {
+        let state = self.context.state(&self.settings);
+        let plans = plan_query(self.query, Arc::clone(&self.context), state, self.settings.clone()).await?;
+        let statement = |class| part_of(&self.engine, &self.entry, &self.context, &self.settings, class);
+        let placed = place(&self.engine, &plans, &self.settings, &statement).await?;
+        Ok((plans, placed))
     }
 }
 

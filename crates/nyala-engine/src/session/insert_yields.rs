@@ -41,16 +41,7 @@ impl PhysicalOptimizerRule for InsertYields {
         plan: Arc<dyn ExecutionPlan>,
         _options: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan.transform_up(|node| {
-            if is_leaf(node.as_ref()) {
-                return Ok(Transformed::yes(yielding(node)));
-            }
-            Ok(match multiplier(&node)? {
-                Some(node) => Transformed::yes(yielding(node)),
-                None => Transformed::no(node),
-            })
-        })?;
-        Ok(plan.data)
+        insert_yields(plan, &|_| false)
     }
 
     fn name(&self) -> &str {
@@ -60,6 +51,49 @@ impl PhysicalOptimizerRule for InsertYields {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// The plan with places to yield, down to operators for which `ends` holds: what is below them runs elsewhere.
+pub fn insert_yields(
+    plan: Arc<dyn ExecutionPlan>,
+    ends: &dyn Fn(&dyn ExecutionPlan) -> bool,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if ends(plan.as_ref()) {
+        return Ok(yielding(plan));
+    }
+    let children = plan.children().into_iter().map(|child| insert_yields(Arc::clone(child), ends));
+    let children = children.collect::<Result<Vec<_>>>()?;
+    let node = replace_children_if_necessary(plan, children)?;
+    if is_leaf(node.as_ref()) {
+        return Ok(yielding(node));
+    }
+    Ok(multiplier(&node)?.map_or(node, yielding))
+}
+
+/// The plan as it was before [`insert_yields`]: only this process knows the operators that yield.
+pub fn remove_yields(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        if let Some(yields) = node.downcast_ref::<YieldExec>() {
+            return Ok(Transformed::yes(Arc::clone(yields.input())));
+        }
+        if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+            let filter = join.filter().map(uninterruptible);
+            return Ok(Transformed::yes(Arc::new(
+                NestedLoopJoinExecBuilder::from(join).with_filter(filter).build()?,
+            )));
+        }
+        if let Some(join) = node.downcast_ref::<HashJoinExec>()
+            && let Some(filter) = join.filter()
+        {
+            let filter = Some(uninterruptible(filter));
+            return Ok(Transformed::yes(join.builder().with_filter(filter).build_exec()?));
+        }
+        if let Some(join) = node.downcast_ref::<SortMergeJoinExec>() {
+            return Ok(Transformed::yes(sort_merge(join, uninterruptible)?));
+        }
+        Ok(Transformed::no(node))
+    })?;
+    Ok(plan.data)
 }
 
 fn yielding(node: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
@@ -83,7 +117,7 @@ fn multiplier(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionP
         };
         with_slices(join, 1, SOME_ROWS)?
     } else if let Some(join) = node.downcast_ref::<SortMergeJoinExec>() {
-        sort_merge(join)?
+        sort_merge(join, interruptible)?
     } else if node.is::<CrossJoinExec>() {
         with_slices(Arc::clone(node), 1, ONE_ROW)?
     } else if node.is::<UnnestExec>() {
@@ -94,12 +128,15 @@ fn multiplier(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionP
     Ok(Some(node))
 }
 
-fn sort_merge(join: &SortMergeJoinExec) -> Result<Arc<dyn ExecutionPlan>> {
+fn sort_merge(
+    join: &SortMergeJoinExec,
+    of_filter: impl FnOnce(&JoinFilter) -> JoinFilter,
+) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(Arc::new(SortMergeJoinExec::try_new(
         Arc::clone(join.left()),
         Arc::clone(join.right()),
         join.on().to_vec(),
-        join.filter().as_ref().map(interruptible),
+        join.filter().as_ref().map(of_filter),
         join.join_type(),
         join.sort_options().to_vec(),
         join.null_equality(),
@@ -121,5 +158,13 @@ fn with_slices(
 
 fn interruptible(filter: &JoinFilter) -> JoinFilter {
     let expression = Arc::new(InterruptibleExpr::new(Arc::clone(filter.expression())));
+    JoinFilter::new(expression, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
+}
+
+fn uninterruptible(filter: &JoinFilter) -> JoinFilter {
+    let expression = match filter.expression().downcast_ref::<InterruptibleExpr>() {
+        Some(interruptible) => Arc::clone(interruptible.argument()),
+        None => Arc::clone(filter.expression()),
+    };
     JoinFilter::new(expression, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
 }

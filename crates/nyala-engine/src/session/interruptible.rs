@@ -23,6 +23,10 @@ impl InterruptibleExpr {
     pub fn new(argument: Arc<dyn PhysicalExpr>) -> Self {
         Self { argument }
     }
+
+    pub fn argument(&self) -> &Arc<dyn PhysicalExpr> {
+        &self.argument
+    }
 }
 
 // A derived `eq` would move the argument out.

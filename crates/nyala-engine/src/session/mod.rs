@@ -28,10 +28,12 @@ mod yielding;
 pub use base::BaseState;
 pub use context::{ContextSource, SnapshotContext};
 pub use extension::SessionExtension;
+pub use insert_yields::{insert_yields, remove_yields};
 pub use physical::is_plain;
 pub use settings::SettingValue;
 pub use settings::{Settings, unknown as unknown_setting};
 pub use temporary::{TEMPORARY_SCHEMA, Temporary};
+pub use windows::interrupted;
 
 /// The one database that clients see.
 pub const DATABASE: &str = "nyala";

@@ -28,6 +28,8 @@ extensions_options! {
         pub use_cubes: bool, default = true
         /// Whether aggregations that no cube answers may run on the tables. Off makes them an error.
         pub pushdown: bool, default = true
+        /// Whether other nodes may do parts of queries. Off runs each where it is sent, for checking.
+        pub distributed: bool, default = true
         /// Whether the files of tables are listed before every query, so that no cube answers from files that
         /// changed a moment ago. Off, they are listed every `cubes.check_files_ms`.
         pub check_files: bool, default = false
@@ -198,6 +200,12 @@ impl Settings {
 
     fn values(&mut self) -> &mut Values {
         Arc::make_mut(&mut self.0)
+    }
+
+    /// The settings that may change a plan, and have other values than at the start of a session.
+    pub fn changed(&self) -> Vec<(String, String)> {
+        let changed = self.0.changed.iter().filter(|(name, _)| **name != TEMPORARY);
+        changed.map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
     }
 
     /// The value of one setting, as text; none if there is no such setting.

@@ -28,6 +28,11 @@ pub fn interruptible_windows(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.data)
 }
 
+/// The function that such a function computes; none if it is another.
+pub fn interrupted(function: &AggregateUDF) -> Option<&Arc<AggregateUDF>> {
+    function.inner().downcast_ref::<Interruptible>().map(|interruptible| &interruptible.function)
+}
+
 fn interruptible(expr: Expr) -> Result<Transformed<Expr>> {
     let Expr::WindowFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
     let WindowFunction { fun, .. } = call.as_mut();

@@ -58,6 +58,13 @@ impl YieldExec {
     }
 }
 
+impl YieldExec {
+    /// The operator whose batches are passed on.
+    pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+}
+
 impl DisplayAs for YieldExec {
     fn fmt_as(&self, _format: DisplayFormatType, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if self.first_slice.is_some() { "YieldExec: slices" } else { "YieldExec" })

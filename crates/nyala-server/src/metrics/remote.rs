@@ -16,6 +16,8 @@ const METRICS: &[(&str, &str)] = &[
     ("nyala_store_written_bytes_total", "Bytes of files that went to the store in one request."),
     ("nyala_remote_read_bytes_total", "Bytes of remote files that were wanted, by where they were."),
     ("nyala_block_cache_fetches_total", "Requests for missing blocks."),
+    ("nyala_block_cache_borrowed_bytes_total", "Data of missing blocks that other nodes had."),
+    ("nyala_block_cache_lent_bytes_total", "Data of blocks that other nodes were given."),
     ("nyala_block_cache_written_bytes_total", "Bytes of blocks written to disk."),
     ("nyala_block_cache_evictions_total", "Blocks deleted for others, or by a statement."),
     ("nyala_block_cache_rejections_total", "Blocks not kept, because others are used more."),

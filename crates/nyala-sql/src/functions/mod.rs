@@ -39,7 +39,7 @@ pub use algebra::{
     Algebra, algebra, bitmap_counting, counted_in, counting, ignores_duplicates, ignores_nulls, is_its_state,
     is_repeatable, share_states, state_family,
 };
-pub use bounded::{bound_call, constants_for_rows, needs_bound};
+pub use bounded::{Joined, bound_call, constants_for_rows, needs_bound};
 pub use date_part::DatePart;
 pub use decimal_floats::{NearestFloat, nearest_floats};
 pub use decimal_range::check_digits;

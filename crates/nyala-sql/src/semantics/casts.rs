@@ -102,7 +102,7 @@ pub fn as_it_is() -> ScalarUDF {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct AsItIs {
+pub struct AsItIs {
     signature: Signature,
 }
 

@@ -48,6 +48,7 @@ mod texts;
 mod time_texts;
 mod times;
 mod unknowns;
+mod unnamed;
 mod uuids;
 mod written_types;
 mod zones;
@@ -71,6 +72,7 @@ pub use marks::MARK;
 pub use rules::MeaningsOf;
 pub use times::TimesOfOneUnit;
 pub use unknowns::UnknownTypes;
+pub use unnamed::{is_unnamed, is_unnamed_aggregate, unnamed_functions};
 pub use written_types::{WrittenTypes, written_value};
 
 /// A way in which PostgreSQL means something else than DataFusion.

@@ -77,7 +77,7 @@ fn is_full(left: &DataType, op: Operator, right: &DataType) -> bool {
 
 /// A sum, a difference or a product that is an error if it does not fit its type.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Checked {
+pub struct Checked {
     op: Operator,
     /// Column name of the operator. It is kept, because composing it takes a walk over all operands.
     column: String,
@@ -87,6 +87,12 @@ struct Checked {
 impl Checked {
     fn new(op: Operator, column: String) -> Self {
         Self { op, column, signature: Signature::any(2, Volatility::Immutable) }
+    }
+
+    /// One function for each operator, as plans without column names know them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let operators = [Operator::Plus, Operator::Minus, Operator::Multiply, Operator::Divide];
+        operators.into_iter().map(|op| Self::new(op, String::new()))
     }
 }
 

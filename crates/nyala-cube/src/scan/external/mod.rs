@@ -9,6 +9,7 @@ mod lists;
 mod partitions;
 mod pattern;
 mod prune;
+mod shared;
 mod table;
 
 pub use delta::{DeltaColumns, DeltaTable};
@@ -16,4 +17,5 @@ pub use describe::{TableRequest, describe_table, encode_schema};
 pub use layout::Layout;
 pub use listing::Found;
 pub use lists::FileLists;
+pub use shared::SharedScan;
 pub use table::{ExternalTable, decode_schema};

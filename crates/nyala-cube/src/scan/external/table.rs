@@ -31,6 +31,7 @@ use super::delta::{DeltaTable, check_columns};
 use super::layout::Layout;
 use super::listing::{FileStatistics, partitioned, with_statistics};
 use super::prune::{is_about, pruned};
+use super::shared::SharedFileOf;
 use crate::scan::cached_file::CachedFile;
 use crate::scan::file_reader::FileReader;
 use crate::scan::file_reads::ReadOnce;
@@ -148,6 +149,30 @@ impl ExternalTable {
         self.reader.format()
     }
 
+    /// Notes at files in buckets whose they are: other nodes may read them.
+    fn marked(&self, mut files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
+        // A file that a statement names has no entry that another node could find.
+        let is_known = !self.entry.name.schema.is_empty();
+        if is_known && self.reader.format() == FileFormat::Parquet && self.reader.reads().opened().is_remote()
+        {
+            let table = Arc::new(SharedFileOf(self.entry.name.clone()));
+            files.iter_mut().for_each(|file| {
+                file.extensions.insert_arc(Arc::clone(&table));
+            });
+        }
+        files
+    }
+
+    /// Where its files are found.
+    pub(super) fn store_url(&self) -> &ObjectStoreUrl {
+        &self.store
+    }
+
+    /// How its files are read.
+    pub(super) fn reader(&self) -> &FileReader {
+        &self.reader
+    }
+
     fn scan_of(
         &self,
         files: Vec<PartitionedFile>,
@@ -155,7 +180,7 @@ impl ExternalTable {
         projection: Option<&Vec<usize>>,
         limit: Option<usize>,
     ) -> datafusion::error::Result<FileScanConfig> {
-        let groups = FileGroup::new(files).split_files(state.config().target_partitions());
+        let groups = FileGroup::new(self.marked(files)).split_files(state.config().target_partitions());
         let has_statistics = state.config().collect_statistics();
         let (groups, statistics) =
             compute_all_files_statistics(groups, self.schema(), has_statistics, false)?;

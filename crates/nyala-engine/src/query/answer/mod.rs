@@ -11,7 +11,7 @@ mod result_cache;
 mod rows;
 mod start;
 
-pub use placement::{HereOnly, Placement, PlannedQuery};
+pub use placement::{Placed, Placement, PlannedQuery, StatementPart};
 pub use result_cache::{Known, ResultCache, ResultCacheStats, ResultKey, Source};
 pub use rows::{Answer, Batches, Completion, RowStream};
 pub use start::{PlanAnew, Start};

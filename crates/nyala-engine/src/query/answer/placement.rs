@@ -1,43 +1,79 @@
-//! Where a planned query runs.
+//! Where the parts of a planned query run.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::execution::{SessionState, TaskContext};
+use datafusion::physical_plan::ExecutionPlan;
+use futures::future::BoxFuture;
+use nyala_model::{NodeEntry, NodeId, SnapshotVersion};
+use nyala_sql::error::Result;
 
+use crate::query::options::SessionOptions;
 use crate::query::plan::cost_class::CostClass;
 
-/// A query that is planned and has its slot.
-#[derive(Debug)]
-pub struct PlannedQuery {
+/// A query that is planned for this process.
+pub struct PlannedQuery<'a> {
     /// Its operators.
     pub plan: Arc<dyn ExecutionPlan>,
-    /// The session's settings and functions, and the query's part of the memory.
-    pub task: Arc<TaskContext>,
+    /// What it was planned with.
+    pub state: SessionState,
     /// How much work it is.
     pub class: CostClass,
+    /// The nodes that read shared files now.
+    pub executors: &'a (dyn Fn() -> Vec<NodeEntry> + Send + Sync),
+    /// What other nodes must know of its statement.
+    pub statement: &'a (dyn Fn() -> StatementPart + Send + Sync),
 }
 
-impl PlannedQuery {
-    /// Begins the query in this process, on the thread that polls the stream.
-    pub fn run_here(self) -> datafusion::error::Result<SendableRecordBatchStream> {
-        execute_stream(self.plan, self.task)
+/// The operators that answer a query, and what they are started with.
+pub struct Placed {
+    /// The operators.
+    pub plan: Arc<dyn ExecutionPlan>,
+    /// Settings and functions.
+    pub task: Arc<TaskContext>,
+    /// Whether other nodes do parts of it.
+    pub is_spread: bool,
+    /// For EXPLAIN: which nodes do parts of it, or why no other does. Empty where there is no other.
+    pub note: String,
+}
+
+impl Placed {
+    /// A query whose operators all run in this process.
+    pub fn here(plan: Arc<dyn ExecutionPlan>, state: &SessionState) -> Self {
+        Self { plan, task: state.task_ctx(), is_spread: false, note: String::new() }
+    }
+
+    /// The same, with the reason.
+    #[must_use]
+    pub fn because(self, reason: impl Into<String>) -> Self {
+        Self { note: reason.into(), ..self }
     }
 }
 
-/// Decides where a query runs, once it is planned. Queries by cached plans and EXPLAIN ANALYZE run in this process.
+/// Decides which nodes do which parts of a query, once it is planned. Queries by cached plans and EXPLAIN ANALYZE run in this
+/// process.
 pub trait Placement: Debug + Send + Sync {
-    /// The rows of a query. The engine polls them on a thread for queries of its class; dropping them ends the query.
-    fn place(&self, query: PlannedQuery) -> datafusion::error::Result<SendableRecordBatchStream>;
+    /// The operators that are run here: those of the plan, or others that have parts of it done by other nodes. Dropping their
+    /// streams ends those parts.
+    fn place<'a>(&'a self, query: PlannedQuery<'a>) -> BoxFuture<'a, Result<Placed>>;
 }
 
-/// Every query runs in the process that planned it.
-#[derive(Debug)]
-pub struct HereOnly;
-
-impl Placement for HereOnly {
-    fn place(&self, query: PlannedQuery) -> datafusion::error::Result<SendableRecordBatchStream> {
-        query.run_here()
-    }
+/// What a node is told of the statement that it does a part of.
+#[derive(Debug, Clone)]
+pub struct StatementPart {
+    /// The node that answers the client.
+    pub node: NodeId,
+    /// The number of the statement there.
+    pub query_id: u64,
+    /// Its text, which shows no secrets.
+    pub text: String,
+    /// How much work it is.
+    pub class: CostClass,
+    /// The user and the client.
+    pub options: SessionOptions,
+    /// The settings of the session that have other values than at its start.
+    pub settings: Vec<(String, String)>,
+    /// The catalog that it was planned with; the other node must know it.
+    pub version: SnapshotVersion,
 }

@@ -11,11 +11,9 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
-use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Sender, channel};
 
 use super::here::Here;
-use super::placement::{Placement, PlannedQuery};
 use super::result_cache::Source;
 use super::rows::{Answer, Batches, RowStream};
 use crate::query::activity::{Entry, Phase, Running, fail};
@@ -29,11 +27,10 @@ use crate::query::resources::threads::{Threads, from_panic};
 /// Batches computed ahead of the client.
 const BATCHES_AHEAD: usize = 2;
 
-/// Rows of a query that has begun.
-type Opened = datafusion::error::Result<SendableRecordBatchStream>;
-
-/// Plans a query anew, because files of its tables changed before the client had a row.
-pub type PlanAnew = Box<dyn FnOnce() -> BoxFuture<'static, Result<Arc<dyn ExecutionPlan>>> + Send>;
+/// Plans a query anew, because files of its tables changed, or a node that did a part of it was lost, before the client had a
+/// row. Gives the operators and what they are started with.
+pub type PlanAnew =
+    Box<dyn FnOnce() -> BoxFuture<'static, Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)>> + Send>;
 
 /// A physical plan, and the context it is started in.
 pub struct Start {
@@ -47,34 +44,19 @@ pub struct Start {
     pub source: Option<Source>,
     /// Set if it may read files that others change.
     pub plan_anew: Option<PlanAnew>,
+    /// Whether other nodes do parts of it.
+    pub is_spread: bool,
 }
 
 impl Start {
-    /// Starts the plan where `placement` decides; its rows are polled on the threads of its class.
-    pub fn place(
-        self,
-        placement: &Arc<dyn Placement>,
-        class: CostClass,
-        threads: &Threads,
-        running: Running,
-    ) -> Answer {
+    /// Starts the plan on the threads of its class.
+    pub fn begin(mut self, class: CostClass, threads: &Threads, mut running: Running) -> Answer {
         let account = running.entry().account();
         let handle = match class {
             CostClass::Small => threads.execution(),
             CostClass::Short => threads.short_for(account),
             CostClass::Joins | CostClass::Long => threads.large_for(account),
         };
-        let query = PlannedQuery { plan: Arc::clone(&self.plan), task: Arc::clone(&self.task), class };
-        let placement = Arc::clone(placement);
-        self.start(move || placement.place(query), running, handle)
-    }
-
-    fn start(
-        mut self,
-        open: impl FnOnce() -> Opened + Send + 'static,
-        mut running: Running,
-        handle: &Handle,
-    ) -> Answer {
         let schema = self.plan.schema();
         let (sender, receiver) = channel(BATCHES_AHEAD);
         let (counters, entry) = (Arc::clone(running.counters()), Arc::clone(running.entry()));
@@ -82,7 +64,7 @@ impl Start {
         let (deadline, source) = (self.deadline.clone(), self.source.clone());
         let scope = running.scope().holding(self.slot.take());
         running.compute(handle.spawn(async move {
-            let work = AssertUnwindSafe(scope.run(self.pump(open, &sender, (&counters, &entry))));
+            let work = AssertUnwindSafe(scope.run(self.pump(&sender, (&counters, &entry))));
             let done = work.catch_unwind().await.unwrap_or_else(|panic| Err(from_panic(panic.as_ref())));
             entry.has_computed();
             // The slot is free by now: a client that reads nothing must not keep it.
@@ -104,11 +86,13 @@ impl Start {
         Ok(Answer::Rows(rows.from(self.source)))
     }
 
-    /// Plans and begins the query once more, if files changed.
+    /// Plans and begins the query once more, if files changed or a node was lost.
     async fn begin_anew(&mut self, error: QueryError) -> Result<SendableRecordBatchStream> {
+        let lost = self.is_spread && error.transient && error.kind == ErrorKind::Unreadable;
         match self.plan_anew.take() {
-            Some(plan) if error.kind == ErrorKind::Changed => {
-                Ok(execute_stream(plan().await?, Arc::clone(&self.task))?)
+            Some(plan) if lost || error.kind == ErrorKind::Changed => {
+                let (plan, task) = plan().await?;
+                Ok(execute_stream(plan, task)?)
             }
             _ => Err(error),
         }
@@ -118,12 +102,11 @@ impl Start {
     /// the client does not read: it may have stopped reading for ever.
     async fn pump(
         mut self,
-        open: impl FnOnce() -> Opened,
         sender: &Sender<Result<RecordBatch>>,
         (counters, entry): (&Counters, &Entry),
     ) -> Result<()> {
         let account = entry.account();
-        let mut stream = match open() {
+        let mut stream = match execute_stream(Arc::clone(&self.plan), Arc::clone(&self.task)) {
             Ok(stream) => stream,
             Err(error) => self.begin_anew(error.into()).await?,
         };

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
+use bytes::Bytes;
 use datafusion::common::ScalarValue;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use nyala_model::{NodeEntry, NodeId, SnapshotVersion};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_storage::object::cache::WantedBlocks;
 
 use super::control::{Control, ControlAnswer};
 use crate::query::answer::Completion;
@@ -50,6 +52,13 @@ pub trait OtherNodes: Debug + Send + Sync {
     /// Runs a statement on another node. Dropping the future ends it there.
     fn run<'a>(&'a self, node: &'a NodeEntry, statement: Forwarded) -> BoxFuture<'a, Result<Forwarding>>;
 
+    /// The blocks that the cache of another node has, of those asked for; fails if the node is not reached.
+    fn blocks<'a>(
+        &'a self,
+        node: &'a NodeEntry,
+        wanted: &'a WantedBlocks,
+    ) -> BoxFuture<'a, Result<Vec<(u64, Bytes)>>>;
+
     /// Asks another node for something small. The caller bounds the time; it may be asked twice.
     fn ask<'a>(&'a self, node: &'a NodeEntry, control: Control) -> BoxFuture<'a, Result<ControlAnswer>>;
 }
@@ -70,6 +79,14 @@ impl OtherNodes for Alone {
         Box::pin(async move { Err(not_reached(&node.id, HERE_ALONE)) })
     }
 
+    fn blocks<'a>(
+        &'a self,
+        node: &'a NodeEntry,
+        _: &'a WantedBlocks,
+    ) -> BoxFuture<'a, Result<Vec<(u64, Bytes)>>> {
+        Box::pin(async move { Err(not_reached(&node.id, HERE_ALONE)) })
+    }
+
     fn ask<'a>(&'a self, node: &'a NodeEntry, _: Control) -> BoxFuture<'a, Result<ControlAnswer>> {
         Box::pin(async move { Err(not_reached(&node.id, HERE_ALONE)) })
     }
@@ -82,9 +99,30 @@ pub fn not_confirmed(node: &NodeId, reason: &str) -> QueryError {
         .hint("look whether the change was made before you repeat it")
 }
 
+/// Ends the part of [`not_reached`]'s message that names the node.
+const WHICH: &str = "`, which the statement needs, is not reached";
+
+/// The node of [`not_reached`]; none if the error is another.
+pub fn node_not_reached(error: &QueryError) -> Option<NodeId> {
+    let (node, _) = error.message.strip_prefix("node `")?.split_once(WHICH)?;
+    Some(NodeId(node.to_owned()))
+}
+
 /// A node that a statement needs cannot be asked.
 pub fn not_reached(node: &NodeId, reason: &str) -> QueryError {
-    let message = format!("node `{node}`, which the statement needs, is not reached: {reason}");
+    let message = format!("node `{node}{WHICH}: {reason}");
     QueryError { transient: true, ..QueryError::new(ErrorKind::Unreadable, message) }
         .hint("`SELECT * FROM system.nodes` lists the nodes; start that node, or wait until it is back")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_tells_which_node_was_not_reached() {
+        let node = NodeId("n1".to_owned());
+        assert_eq!(node_not_reached(&not_reached(&node, "broken pipe")), Some(node.clone()));
+        assert_eq!(node_not_reached(&not_confirmed(&node, "broken pipe")), None);
+    }
 }

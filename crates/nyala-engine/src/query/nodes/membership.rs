@@ -37,6 +37,7 @@ pub struct Nodes {
     own: NodeId,
     /// Where this node is reached.
     address: String,
+    executor: bool,
     started_at_ms: u64,
     draining: AtomicBool,
     seen: ArcSwap<Seen>,
@@ -56,12 +57,23 @@ impl Nodes {
         catalog: Arc<Catalog>,
         snapshots: Arc<Snapshots>,
         registry: Arc<Registry>,
-        (own, address): (NodeId, String),
+        (own, address, executor): (NodeId, String, bool),
     ) -> Self {
         let seen = ArcSwap::from_pointee(Seen { nodes: Vec::new(), at: Instant::now() });
         let (started_at_ms, draining) = (now_ms(), AtomicBool::new(false));
         let unanswered = Mutex::default();
-        Self { catalog, snapshots, registry, own, address, started_at_ms, draining, seen, unanswered }
+        Self {
+            catalog,
+            snapshots,
+            registry,
+            own,
+            address,
+            executor,
+            started_at_ms,
+            draining,
+            seen,
+            unanswered,
+        }
     }
 
     /// All nodes, this one included, as they were when they last told of themselves.
@@ -81,6 +93,11 @@ impl Nodes {
         Duration::from_millis(node.age_ms) < DEAD
     }
 
+    /// Whether a node is this one.
+    pub fn is_own(&self, id: &NodeId) -> bool {
+        self.own == *id
+    }
+
     /// A node that tells that it lives.
     pub fn living(&self, id: &NodeId) -> Result<NodeEntry> {
         let node = self.all().into_iter().find(|node| node.id == *id);
@@ -92,6 +109,15 @@ impl Nodes {
     pub fn others(&self) -> Vec<NodeEntry> {
         let nodes = self.all().into_iter();
         nodes.filter(|node| node.id != self.own && Self::is_alive(node)).collect()
+    }
+
+    /// The nodes that read shared files now, by their names; this one only if it does.
+    pub fn executors(&self) -> Vec<NodeEntry> {
+        let nodes = self.all().into_iter();
+        let is_reached = |node: &NodeEntry| node.id == self.own || !node.address.is_empty();
+        nodes
+            .filter(|node| node.executor && !node.draining && Self::is_alive(node) && is_reached(node))
+            .collect()
     }
 
     /// Records whether a node has answered this one, and if not, why.
@@ -117,6 +143,7 @@ impl Nodes {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at_ms: self.started_at_ms,
             draining: self.draining.load(Ordering::Relaxed),
+            executor: self.executor,
             running: u32::try_from(running.len()).unwrap_or(u32::MAX),
             oldest_version: self.snapshots.version_at(oldest.unwrap_or_else(Instant::now)),
             age_ms: 0,

@@ -3,7 +3,9 @@
 mod control;
 mod elsewhere;
 mod membership;
+mod neighbours;
 
 pub use control::{Control, ControlAction, ControlAnswer};
-pub use elsewhere::{Alone, Forwarded, Forwarding, OtherNodes, not_confirmed, not_reached};
+pub use elsewhere::{Alone, Forwarded, Forwarding, OtherNodes, node_not_reached, not_confirmed, not_reached};
 pub use membership::{Nodes, StatementsOf};
+pub use neighbours::NodeCaches;

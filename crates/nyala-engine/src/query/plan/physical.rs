@@ -23,6 +23,8 @@ pub struct Plans {
     pub logical: LogicalPlan,
     pub physical: Arc<dyn ExecutionPlan>,
     pub report: Report,
+    /// What it was planned with.
+    pub state: SessionState,
 }
 
 /// Analyse, answer from cubes, optimise, choose operators.
@@ -34,7 +36,7 @@ pub async fn plan_query(
 ) -> Result<Plans> {
     let (logical, report) = optimize(query, &context, &mut state, &settings)?;
     let physical = state.query_planner().create_physical_plan(&logical, &state).await?;
-    Ok(Plans { logical, physical, report })
+    Ok(Plans { logical, physical, report, state })
 }
 
 /// Analyse, answer from cubes, optimise. `state` is left configured for the choice of operators.

@@ -21,9 +21,8 @@ struct QueryMemory {
     group: String,
 }
 
-/// `task` with memory that is counted for one query.
-pub fn of_query(task: &TaskContext, entry: &Arc<Entry>, group: &Group) -> Arc<TaskContext> {
-    let runtime = task.runtime_env();
+/// `runtime` with memory that is counted for one query.
+pub fn runtime_of_query(runtime: &RuntimeEnv, entry: &Arc<Entry>, group: &Group) -> Arc<RuntimeEnv> {
     let memory = QueryMemory {
         shared: Arc::clone(&runtime.memory_pool),
         entry: Arc::clone(entry),
@@ -31,7 +30,12 @@ pub fn of_query(task: &TaskContext, entry: &Arc<Entry>, group: &Group) -> Arc<Ta
         most: group.query_memory_bytes(),
         group: group.name.clone(),
     };
-    let runtime = Arc::new(RuntimeEnv { memory_pool: Arc::new(memory), ..runtime.as_ref().clone() });
+    Arc::new(RuntimeEnv { memory_pool: Arc::new(memory), ..runtime.clone() })
+}
+
+/// `task` with memory that is counted for one query.
+pub fn of_query(task: &TaskContext, entry: &Arc<Entry>, group: &Group) -> Arc<TaskContext> {
+    let runtime = runtime_of_query(&task.runtime_env(), entry, group);
     Arc::new(TaskContext::new(
         task.task_id(),
         task.session_id(),

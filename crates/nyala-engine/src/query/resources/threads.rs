@@ -140,6 +140,16 @@ impl Threads {
         &self.short
     }
 
+    /// The runtime of queries of some tenths of a second, for work whose account is known.
+    pub fn short(&self) -> &Handle {
+        &self.short
+    }
+
+    /// The runtime of long queries, for work whose account is known.
+    pub fn large(&self) -> &Handle {
+        &self.large
+    }
+
     /// Accounts of the work on these threads.
     pub fn works(&self) -> &Arc<Works> {
         &self.works

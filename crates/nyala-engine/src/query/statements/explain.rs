@@ -16,6 +16,7 @@ use crate::query::activity::Phase;
 use crate::query::answer::Answer;
 use crate::query::execution::Execution;
 use crate::query::files::with_files;
+use crate::query::place_query::{part_of, place};
 use crate::query::plan::logical::logical_plan;
 use crate::query::plan::physical::{AllReasons, Plans, plan_query};
 use crate::query::resources::memory;
@@ -44,7 +45,8 @@ pub async fn run(
     let mut state = context.state(settings);
     state.config_mut().set_extension(Arc::new(AllReasons));
     let (task, verbose) = (state.task_ctx(), explain.options.verbose);
-    let own = settings.clone();
+    let (own, host, entry) = (settings.clone(), Arc::clone(engine), Arc::clone(execution.running.entry()));
+    let analyze = explain.options.analyze;
     let (statement, state) = Box::pin(with_files(session, statement.clone(), state, settings)).await?;
     let work = async move {
         let planned = logical_plan(statement, state.clone()).await?;
@@ -52,11 +54,21 @@ pub async fn run(
             return Err(QueryError::new(ErrorKind::Unsupported, "only queries can be explained"));
         }
         let initial = planned.plan.logical().display_indent().to_string();
-        Ok((initial, plan_query(planned.plan, context, state, own).await?))
+        let mut plans = plan_query(planned.plan, Arc::clone(&context), state, own.clone()).await?;
+        let mut nodes = String::new();
+        if !analyze {
+            let statement = |class| part_of(&host, &entry, &context, &own, class);
+            let placed = place(&host, &plans, &own, &statement).await?;
+            (plans.physical, nodes) = (placed.plan, placed.note);
+        }
+        Ok((initial, plans, nodes))
     };
     let planned = engine.runtime.threads.plan(work).await;
-    let (initial, plans) = planned.map_err(|error| shown.explain_missing(error))?;
+    let (initial, plans, nodes) = planned.map_err(|error| shown.explain_missing(error))?;
     let mut rows = vec![("cubes", plans.report.to_string())];
+    if !nodes.is_empty() {
+        rows.push(("nodes", nodes));
+    }
     if explain.options.analyze {
         let (plan, entry) = (Arc::clone(&plans.physical), execution.running.entry());
         entry.follows(&plan, false, None);

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::array::{ArrayRef, BooleanArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use nyala_model::NodeEntry;
 use nyala_sql::error::Result;
@@ -18,6 +18,7 @@ pub fn nodes_schema() -> SchemaRef {
         text("state"),
         text("address"),
         text("version"),
+        Field::new("executor", DataType::Boolean, true),
         time("started_at"),
         number("running"),
         number("oldest_snapshot"),
@@ -35,6 +36,7 @@ pub fn nodes(engine: &Engine) -> Result<RecordBatch> {
         texts(nodes.iter().map(|node| Some(state(node)))),
         texts(nodes.iter().map(|node| Some(node.address.as_str()).filter(|address| !address.is_empty()))),
         texts(nodes.iter().map(|node| Some(node.version.as_str()))),
+        Arc::new(nodes.iter().map(|node| Some(node.executor)).collect::<BooleanArray>()),
         times(nodes.iter().map(|node| Some(node.started_at_ms))),
         numbers(nodes.iter().map(|node| Some(node.running.into()))),
         numbers(nodes.iter().map(|node| Some(node.oldest_version.0))),

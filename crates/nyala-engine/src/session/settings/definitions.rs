@@ -88,6 +88,16 @@ pub const DEFINITIONS: &[Definition] = &[
         description: "Whether the files of cubes' tables are listed before every statement.",
     },
     Definition {
+        name: "nyala.distributed",
+        also: &[],
+        rule: Rule::Switch,
+        place: Place::Option {
+            key: "nyala.distributed",
+            read: |options| on_or_off(nyala(options).distributed),
+        },
+        description: "Whether other nodes may do parts of queries.",
+    },
+    Definition {
         name: "nyala.pushdown",
         also: &[],
         rule: Rule::Switch,

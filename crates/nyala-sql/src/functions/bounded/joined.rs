@@ -22,6 +22,7 @@ pub struct Joined {
 }
 
 impl Joined {
+    /// Under the name of the operator's column.
     pub fn new(column: String) -> Self {
         Self { column, signature: Signature::any(2, Volatility::Immutable) }
     }

@@ -16,3 +16,4 @@ mod rules;
 
 pub use calls::{bound_call, constants_for_rows, needs_bound};
 pub use function::bounded;
+pub use joined::Joined;

@@ -20,7 +20,8 @@ use datafusion::logical_expr::{
 };
 
 use dependent::{Outer, named, rows_of, same};
-use single::{or_null, single_value};
+use single::or_null;
+pub use single::{or_null_function, single_value};
 
 /// A node whose subqueries are those that DataFusion makes joins of. `count` numbers the joins of a plan.
 pub fn lower_subqueries(node: LogicalPlan, count: &mut usize) -> Result<Transformed<LogicalPlan>> {

@@ -23,11 +23,16 @@ pub fn single_value() -> Arc<AggregateUDF> {
 
 /// The value as it is, which may be NULL.
 pub fn or_null(expr: Expr) -> Expr {
+    or_null_function().call(vec![expr])
+}
+
+/// The function of [`or_null`].
+pub fn or_null_function() -> Arc<ScalarUDF> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         // A constant would be computed, and not be NULL.
         Arc::new(ScalarUDF::from(OrNull { signature: Signature::any(1, Volatility::Volatile) }))
     });
-    FUNCTION.call(vec![expr])
+    Arc::clone(&FUNCTION)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -35,8 +35,14 @@ impl FileId {
         Self(id)
     }
 
-    pub(super) fn bytes(&self) -> [u8; 16] {
+    /// The digest.
+    pub fn bytes(&self) -> [u8; 16] {
         self.0
+    }
+
+    /// The file of a digest.
+    pub fn from_bytes(digest: [u8; 16]) -> Self {
+        Self(digest)
     }
 }
 

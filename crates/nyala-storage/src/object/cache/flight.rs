@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
@@ -22,6 +22,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use super::block::{BlockId, runs};
 use super::file::RemoteFile;
+use super::neighbours::{Neighbours, WantedBlocks};
 use super::shared_error::SharedError;
 
 /// Bytes of all requests at a time. Later ones wait.
@@ -139,14 +140,17 @@ pub struct Flights {
     listed: Mutex<HashMap<BlockId, Arc<Arriving>>>,
     room: Semaphore,
     runtime: Handle,
+    neighbours: OnceLock<Arc<dyn Neighbours>>,
 }
 
 /// What becomes of a block that has arrived. The guard keeps it listed.
 pub trait Landing: Send + Sync + 'static {
     /// Keeps the block, or not.
     fn land(&self, block: BlockId, data: Bytes, guard: Box<dyn Send>);
-    /// Counts a request.
+    /// Counts a request to a store.
     fn requested(&self);
+    /// Counts bytes of blocks that another cache had.
+    fn borrowed(&self, bytes: u64);
 }
 
 /// Lists a block as long as it lives.
@@ -171,7 +175,12 @@ impl Flights {
     /// Requests run on this runtime.
     pub fn new(runtime: Handle) -> Arc<Self> {
         let room = Semaphore::new(MAX_BYTES_AT_ONCE);
-        Arc::new(Self { listed: Mutex::default(), room, runtime })
+        Arc::new(Self { listed: Mutex::default(), room, runtime, neighbours: OnceLock::new() })
+    }
+
+    /// From now on other caches are asked before a store is. Only the first are.
+    pub fn ask_first(&self, neighbours: Arc<dyn Neighbours>) {
+        let _ = self.neighbours.set(neighbours);
     }
 
     /// Joins requests for these blocks of a file, sorted by number, and begins those that are missing. None for a block that
@@ -259,6 +268,48 @@ impl Request {
             blocks.clear();
             return Ok(());
         }
+        self.borrow(blocks, landing).await;
+        let numbers: Vec<u64> = blocks.iter().map(|listed| listed.block.number).collect();
+        for run in runs(&numbers, u64::MAX) {
+            let count = usize::try_from(run.end - run.start).unwrap_or(usize::MAX);
+            let mut of_run = blocks.drain(..count.min(blocks.len())).collect();
+            if let Err(error) = self.ask_store(run, &mut of_run, landing).await {
+                blocks.extend(of_run);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the blocks that another cache has.
+    async fn borrow(&self, blocks: &mut VecDeque<Listed>, landing: &impl Landing) {
+        let Some(neighbours) = self.flights.neighbours.get() else { return };
+        let wanted = WantedBlocks {
+            file: self.file.id(),
+            url: Arc::clone(self.file.name()),
+            file_bytes: self.file.cut().file_bytes,
+            block_bytes: self.file.cut().block_bytes,
+            numbers: self.run.clone(),
+        };
+        for (number, data) in neighbours.blocks(wanted.clone()).await {
+            let found = blocks.iter().position(|listed| listed.block.number == number);
+            if wanted.fits(number, &data)
+                && let Some(listed) = found.and_then(|at| blocks.remove(at))
+            {
+                landing.borrowed(data.len() as u64);
+                listed.arriving.add(data);
+                land(listed, landing);
+            }
+        }
+    }
+
+    async fn ask_store(
+        &self,
+        run: Range<u64>,
+        blocks: &mut VecDeque<Listed>,
+        landing: &impl Landing,
+    ) -> Result<(), Error> {
+        let range = self.file.cut().bytes_of(&run);
         landing.requested();
         let mut body = self.file.get(range.clone()).await?;
         let mut arrived = 0;

@@ -1,7 +1,7 @@
 //! Blocks of remote files on local disk, and in memory if wished.
 //!
 //! ```text
-//! read ──▶ memory ──▶ disk ──▶ on its way ──▶ request to the store
+//! read ──▶ memory ──▶ disk ──▶ on its way ──▶ other nodes ──▶ request to the store
 //!                                                  │
 //!            not kept ◀── worth its room? (TinyLFU) ◀┘
 //!                                  └──▶ write queue ──▶ file of the block
@@ -15,6 +15,7 @@ mod disk;
 mod file;
 mod flight;
 mod health;
+mod neighbours;
 mod read;
 mod shared_error;
 mod stats;
@@ -31,6 +32,7 @@ use tokio::runtime::Handle;
 
 pub use block::{BlockId, FileId};
 pub use file::RemoteFile;
+pub use neighbours::{Neighbours, WantedBlocks};
 pub use read::Fill;
 pub use stats::{CacheStats, Tally};
 
@@ -38,6 +40,9 @@ use self::disk::Disk;
 use self::flight::{Flights, Landing};
 use self::stats::add;
 use crate::StorageError;
+
+/// Most blocks that are lent at a time.
+const MAX_LENT: usize = 64;
 
 /// Where blocks are kept, and how many.
 #[derive(Debug, Clone)]
@@ -90,6 +95,32 @@ impl BlockCache {
         let memory = (in_memory > 0).then(|| Cache::new(in_memory));
         let flights = Flights::new(runtime.clone());
         Ok(Arc::new(Self { options, memory, disk, flights, runtime, stats }))
+    }
+
+    /// From now on other caches are asked before a store is. Only the first are.
+    pub fn ask_first(&self, neighbours: Arc<dyn Neighbours>) {
+        self.flights.ask_first(neighbours);
+    }
+
+    /// Those of the blocks that are in memory or on disk. Blocks the thread.
+    pub fn lend(&self, wanted: &WantedBlocks) -> Vec<(u64, Bytes)> {
+        if wanted.block_bytes != self.options.block_bytes {
+            return Vec::new();
+        }
+        let data = |number: u64| {
+            let block = BlockId { file: wanted.file, number };
+            let kept = self.memory.as_ref().and_then(|memory| memory.get(&block));
+            let on_disk = || {
+                let disk = self.disk.as_ref().filter(|disk| disk.has(&block))?;
+                let (cut, range) = (wanted.cut(), wanted.cut().bytes_of(&(number..number + 1)));
+                disk.read(wanted.file, &cut, &range).ok()
+            };
+            kept.or_else(on_disk).filter(|data| wanted.fits(number, data))
+        };
+        let numbers = wanted.numbers.clone().take(MAX_LENT);
+        let found: Vec<_> = numbers.filter_map(|number| Some((number, data(number)?))).collect();
+        add(&self.stats.lent_bytes, found.iter().map(|(_, data)| data.len() as u64).sum());
+        found
     }
 
     /// Size of a block.
@@ -188,5 +219,9 @@ impl Landing for BlockCache {
 
     fn requested(&self) {
         add(&self.stats.fetches, 1);
+    }
+
+    fn borrowed(&self, bytes: u64) {
+        add(&self.stats.borrowed_bytes, bytes);
     }
 }

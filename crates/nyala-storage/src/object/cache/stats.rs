@@ -7,6 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct CacheStats {
     /// Requests for missing blocks.
     pub fetches: AtomicU64,
+    /// Data of missing blocks that other nodes had.
+    pub borrowed_bytes: AtomicU64,
+    /// Data of blocks that other nodes were given.
+    pub lent_bytes: AtomicU64,
     /// Blocks that were deleted for others, or by a command.
     pub evicted_blocks: AtomicU64,
     /// Blocks that were fetched and not kept, because others are used more.

@@ -1,0 +1,158 @@
+"""Streams of the 99 TPC-DS queries against a cluster: success, equal answers, throughput, connections and threads.
+
+    streams.py --queries FILE [--streams 1,8,64] [--scale 1] [--seconds 120] [--coordinators 2] [--executors 3]
+
+FILE is a JSON object of texts by number, as `texts.py` writes it from DuckDB's extension. Each stream asks the queries in an order
+of its own, through one of the coordinators, until the time is over and it has asked each once. Answers are compared with those of
+one node that does all of the query itself.
+"""
+
+import collections
+import json
+import os
+import pathlib
+import random
+import statistics
+import sys
+import threading
+import time
+
+import nodes
+from nodes import lab
+
+
+def answers_of_one(node: lab.Server, queries: dict[str, str]) -> dict[str, list]:
+    """The answer of each query without the other nodes."""
+    client = lab.Client(node.port, "tpcds")
+    client.settings["nyala.distributed"] = "off"
+    return {number: lab.canonical(client.ask(sql)[0]) for number, sql in queries.items()}
+
+
+class Stream(threading.Thread):
+    def __init__(self, number: int, port: int, queries: dict[str, str], expected: dict[str, list], until: float):
+        super().__init__()
+        self.client, self.queries, self.expected = lab.Client(port, "tpcds"), queries, expected
+        self.until = until
+        self.random = random.Random(number)
+        self.done: list[tuple[str, float]] = []
+        self.failures: list[str] = []
+
+    def run(self) -> None:
+        first = True
+        while first or time.monotonic() < self.until:
+            order = list(self.queries)
+            self.random.shuffle(order)
+            for number in order:
+                if not first and time.monotonic() >= self.until:
+                    break
+                self.ask(number)
+            first = False
+
+    def ask(self, number: str) -> None:
+        try:
+            content, took = self.client.ask(self.queries[number])
+        except Exception as error:
+            self.failures.append(f"{number}: {str(error)[:300]}")
+            return
+        self.done.append((number, took))
+        if lab.canonical(content) != self.expected[number]:
+            self.failures.append(f"{number}: another answer")
+
+
+def threads_of(server: lab.Server) -> int:
+    return len(os.listdir(f"/proc/{server.process.pid}/task"))
+
+
+def memory_of(server: lab.Server) -> int:
+    """Resident megabytes."""
+    pages = int(pathlib.Path(f"/proc/{server.process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") >> 20
+
+
+def connections(cluster: nodes.Cluster) -> collections.Counter:
+    """Established connections to the port of each node's listener for nodes, by the process that made them."""
+    owners = {}
+    for node in cluster.nodes:
+        for entry in os.scandir(f"/proc/{node.process.pid}/fd"):
+            try:
+                target = os.readlink(entry.path)
+            except OSError:
+                continue
+            if target.startswith("socket:["):
+                owners[target[8:-1]] = node.folder.name
+    ports = {f"{node.port + 200:04X}": node.folder.name for node in cluster.nodes}
+    counted = collections.Counter()
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        remote, state, inode = fields[2].split(":")[1], fields[3], fields[9]
+        if state == "01" and remote in ports and inode in owners:
+            counted[owners[inode], ports[remote]] += 1
+    return counted
+
+
+def measure(cluster: nodes.Cluster, count: int, queries, expected, seconds: float) -> dict:
+    ports = [node.port for node in cluster.coordinators]
+    before = sum(node.cpu_seconds() for node in cluster.nodes)
+    begun = time.monotonic()
+    until = begun + seconds
+    streams = [Stream(i, ports[i % len(ports)], queries, expected, until) for i in range(count)]
+    for stream in streams:
+        stream.start()
+    most, threads, memory = collections.Counter(), collections.Counter(), collections.Counter()
+    while any(stream.is_alive() for stream in streams):
+        time.sleep(1)
+        for pair, found in connections(cluster).items():
+            most[pair] = max(most[pair], found)
+        for node in cluster.nodes:
+            threads[node.folder.name] = max(threads[node.folder.name], threads_of(node))
+            memory[node.folder.name] = max(memory[node.folder.name], memory_of(node))
+    took = time.monotonic() - begun
+    times = sorted(time for stream in streams for _, time in stream.done)
+    failures = [failure for stream in streams for failure in stream.failures]
+    return {
+        "streams": count,
+        "queries": len(times),
+        "failed": len(failures),
+        "failures": collections.Counter(failures).most_common(5),
+        "per_hour": len(times) / took * 3600,
+        "median_ms": statistics.median(times) if times else None,
+        "p95_ms": times[int(len(times) * 0.95)] if times else None,
+        "cpu_seconds": sum(node.cpu_seconds() for node in cluster.nodes) - before,
+        "connections_per_pair": max(most.values(), default=0),
+        "pairs": len(most),
+        "threads": dict(threads),
+        "memory_mb": dict(memory),
+        "memory_mb_sum": sum(memory.values()),
+    }
+
+
+def main() -> None:
+    arguments = nodes.parser(__doc__)
+    arguments.add_argument("--queries", required=True, type=pathlib.Path)
+    arguments.add_argument("--streams", default="1,8,64")
+    arguments.add_argument("--scale", default="1")
+    arguments.add_argument("--seconds", type=float, default=120)
+    arguments.add_argument("--coordinators", type=int, default=2)
+    arguments.add_argument("--executors", type=int, default=3)
+    arguments.add_argument("--memory", default="1200MiB", help="memory limit of each node's queries")
+    options = arguments.parse_args()
+    nodes.stop_on_signals()
+    lab.up(options.work)
+    lab.prepare(options.nyala, options.work, "tpcds", options.scale)
+    queries = json.loads(options.queries.read_text())
+    cluster = nodes.Cluster(
+        options.nyala, options.work, options.coordinators, options.executors, options.port, options.memory
+    )
+    try:
+        cluster.start()
+        cluster.create_tables("tpcds")
+        expected = answers_of_one(cluster.executors[0], queries)
+        print("one node has answered", flush=True)
+        for count in map(int, options.streams.split(",")):
+            print(json.dumps(measure(cluster, count, queries, expected, options.seconds)), flush=True)
+    finally:
+        cluster.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

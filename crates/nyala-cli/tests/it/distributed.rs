@@ -1,0 +1,261 @@
+//! Queries of which several nodes do parts.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::forwarding::VARIABLES;
+use crate::program::{PATIENCE, eventually};
+use crate::s3::BUCKET;
+use crate::server::Server;
+use crate::shared_catalog::{Node, Shared};
+
+/// A node that takes statements, and nodes that read files for it.
+struct Nodes {
+    shared: Shared,
+    coordinator: Node,
+    executors: Vec<Node>,
+}
+
+impl Nodes {
+    /// So many executors, and tables in several files.
+    fn with_tables(count: usize) -> Self {
+        let shared = Shared::new();
+        let coordinator = coordinator(&shared);
+        let executors = (0..count).map(|_| shared.node_with(&VARIABLES)).collect();
+        let nodes = Self { shared, coordinator, executors };
+        for (table, rows, sql) in [
+            ("sales", 60_000, "v AS id, v % 97 AS item, v % 11 AS store, v * 3 AS price, v % 5 = 0 AS paid"),
+            ("items", 97, "v AS item, 'item ' || v AS name, v % 7 AS class"),
+            ("stores", 9, "v AS store, 'store ' || v AS city"),
+        ] {
+            for part in 0..if rows > 1000 { 6 } else { 1 } {
+                let file = format!("s3://{BUCKET}/{table}/{part}.parquet");
+                let rows = format!("generate_series({}, {}) AS s(v)", rows * part, rows * part + rows - 1);
+                nodes.coordinator.query(&format!("COPY (SELECT {sql} FROM {rows}) TO '{file}'"));
+            }
+            let location = format!("s3://{BUCKET}/{table}/");
+            nodes
+                .coordinator
+                .query(&format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{location}'"));
+        }
+        nodes.wait_for(count);
+        nodes
+    }
+
+    /// Waits until the coordinator knows so many executors.
+    fn wait_for(&self, executors: usize) {
+        let sql = "SELECT node FROM system.nodes WHERE executor AND state = 'serving'";
+        eventually("the executors", PATIENCE, || self.coordinator.query(sql).len() == executors);
+    }
+}
+
+fn coordinator(shared: &Shared) -> Node {
+    let [listen, secret] = VARIABLES;
+    shared.node_with(&[listen, secret, ("NYALA_NODE__EXECUTOR", "false")])
+}
+
+/// Whether other nodes do parts of a query; if not, the reason.
+fn divided(server: &Server, sql: &str) -> Result<(), String> {
+    let plan = server.query(&format!("EXPLAIN {sql}"));
+    match plan.iter().any(|row| row[1].contains("SpreadExec")) {
+        true => Ok(()),
+        false => Err(format!("{sql}: {:?}", plan.iter().find(|row| row[0] == "nodes"))),
+    }
+}
+
+/// Queries whose answers have one order.
+const QUERIES: &[&str] = &[
+    "SELECT count(*), sum(price), avg(price) FROM sales",
+    "SELECT store, count(*), min(price), max(price) FROM sales GROUP BY store ORDER BY store",
+    "SELECT item, sum(price + id) FROM sales WHERE paid GROUP BY item HAVING count(*) > 100 ORDER BY 2 DESC, 1 LIMIT 7",
+    "SELECT name, city, count(*) FROM sales JOIN items USING (item) JOIN stores USING (store) \
+     GROUP BY name, city ORDER BY 3 DESC, 1, 2 LIMIT 20",
+    "SELECT city, count(id) FROM stores LEFT JOIN sales USING (store) GROUP BY city ORDER BY city",
+    "SELECT s.store, i.class, count(*) FROM sales s FULL JOIN items i ON s.item = i.item AND s.id < 500 \
+     GROUP BY 1, 2 ORDER BY 1 NULLS FIRST, 2 NULLS FIRST",
+    "SELECT store, sum(price) FROM sales WHERE item IN (SELECT item FROM items WHERE class = 3) \
+     GROUP BY store ORDER BY store",
+    "SELECT store, count(*) FROM sales WHERE item NOT IN (SELECT item FROM items WHERE class < 5) \
+     GROUP BY store ORDER BY store",
+    "SELECT count(*) FROM sales WHERE price > (SELECT avg(price) FROM sales)",
+    "SELECT item, price FROM sales o WHERE price = (SELECT max(price) FROM sales i WHERE i.item = o.item) \
+     ORDER BY item LIMIT 5",
+    "SELECT store, id, rank() OVER (PARTITION BY store ORDER BY price DESC) FROM sales \
+     WHERE id % 1000 = 0 ORDER BY store, 3, id LIMIT 30",
+    "SELECT store, sum(sum(price)) OVER (ORDER BY store) FROM sales GROUP BY store ORDER BY store",
+    "SELECT store, item, sum(price) FROM sales WHERE item < 3 GROUP BY ROLLUP (store, item) \
+     ORDER BY 1 NULLS FIRST, 2 NULLS FIRST",
+    "SELECT kind, count(*) FROM (SELECT 'sale' AS kind, item FROM sales UNION ALL SELECT 'item', item FROM items \
+     UNION ALL SELECT 'none', item FROM sales WHERE id < 0) u GROUP BY kind ORDER BY kind",
+    "SELECT item FROM items INTERSECT SELECT item FROM sales WHERE store = 4 ORDER BY item LIMIT 5",
+    "SELECT count(DISTINCT item), count(DISTINCT store) FROM sales",
+    "WITH t AS (SELECT store, sum(price) AS p FROM sales GROUP BY store) \
+     SELECT a.store, count(*) FROM t a JOIN t b ON a.p < b.p GROUP BY a.store ORDER BY a.store",
+    "SELECT i.class, s.city FROM items i CROSS JOIN stores s WHERE i.item < 4 ORDER BY 1, 2",
+    "SELECT id, price FROM sales ORDER BY price DESC LIMIT 5",
+    "SELECT DISTINCT store FROM sales ORDER BY store",
+    "SELECT id FROM sales WHERE id BETWEEN 59998 AND 60002 ORDER BY id",
+];
+
+#[test]
+fn several_nodes_give_the_answers_of_one() {
+    let nodes = Nodes::with_tables(3);
+    let alone = json!({"nyala.distributed": "off"});
+    for sql in QUERIES {
+        let expected = nodes.coordinator.query_with(sql, &alone);
+        assert_eq!(nodes.coordinator.query(sql), expected, "{sql}");
+        assert_eq!(nodes.executors[0].query(sql), expected, "through an executor: {sql}");
+    }
+    let here: Vec<_> = QUERIES.iter().filter_map(|sql| divided(&nodes.coordinator, sql).err()).collect();
+    assert!(here.is_empty(), "{here:#?}");
+
+    // What is not in files that all nodes reach stays where it is.
+    nodes.coordinator.query("CREATE LIVE TABLE here (item BIGINT PRIMARY KEY)");
+    nodes.coordinator.query("INSERT INTO here VALUES (1), (2)");
+    for sql in [
+        "SELECT count(*) FROM sales JOIN here USING (item)",
+        "SELECT count(*) FROM sales, system.nodes",
+        "SELECT count(*) FROM sales JOIN (VALUES (1), (2)) AS v (item) USING (item)",
+    ] {
+        let reason = divided(&nodes.coordinator, sql).unwrap_err();
+        assert!(reason.contains("it reads more than Parquet files in buckets"), "{reason}");
+        assert_eq!(nodes.coordinator.query(sql), nodes.coordinator.query_with(sql, &alone), "{sql}");
+    }
+}
+
+#[test]
+fn settings_and_errors_travel_with_a_query() {
+    let nodes = Nodes::with_tables(2);
+    for zone in ["Asia/Tokyo", "America/New_York"] {
+        let sql = "SELECT to_timestamp(id * 86400)::timestamptz::text AS t, count(*) FROM sales \
+                   WHERE id < 3 GROUP BY t ORDER BY t";
+        divided(&nodes.coordinator, sql).unwrap();
+        let there = nodes.coordinator.query_with(sql, &json!({"timezone": zone}));
+        let here = nodes.coordinator.query_with(sql, &json!({"timezone": zone, "nyala.distributed": "off"}));
+        assert_eq!(there, here, "{zone}");
+    }
+    for sql in [
+        "SELECT sum(1 / (id - 59999)) FROM sales",
+        "SELECT store, sum(price * 9223372036854775807) FROM sales WHERE id IN (0, 7) GROUP BY store",
+        "SELECT max(left(city, 5)::bigint) FROM stores JOIN sales USING (store)",
+    ] {
+        divided(&nodes.coordinator, sql).unwrap();
+        let alone = json!({"nyala.distributed": "off"});
+        let (here, there) = (nodes.coordinator.try_query_with(sql, &alone), nodes.coordinator.try_query(sql));
+        assert_eq!((here.status, here.body), (there.status, there.body), "{sql}");
+    }
+}
+
+/// Bytes that each node has read of tables in the bucket since its start, by where they came from.
+fn bytes_read(server: &Server, from: &str) -> u64 {
+    let sql = format!("SELECT coalesce(sum({from}), 0) FROM system.caches");
+    server.query(&sql)[0][0].parse().unwrap()
+}
+
+#[test]
+fn every_part_of_a_file_is_read_by_one_node() {
+    let nodes = Nodes::with_tables(3);
+    let second = coordinator(&nodes.shared);
+    eventually("the executors on the second coordinator", PATIENCE, || {
+        second.query("SELECT node FROM system.nodes WHERE executor AND state = 'serving'").len() == 3
+    });
+    let ask_all = |server: &Server| QUERIES.iter().for_each(|sql| drop(server.query(sql)));
+    ask_all(&nodes.coordinator);
+    let read: Vec<u64> = nodes.executors.iter().map(|node| bytes_read(node, "bytes_from_store")).collect();
+    assert!(read.iter().all(|bytes| *bytes > 0), "each node read some: {read:?}");
+    // Through another coordinator the same nodes read the same parts.
+    ask_all(&second);
+    ask_all(&nodes.coordinator);
+    let again: Vec<u64> = nodes.executors.iter().map(|node| bytes_read(node, "bytes_from_store")).collect();
+    assert_eq!(again, read);
+}
+
+/// A query that takes minutes, of which each node does a part.
+const LONG: &str = "SELECT sum(sqrt(a.price + b.price)) FROM sales a JOIN sales b ON a.store = b.store";
+
+/// The statements that a node runs for others.
+fn parts(server: &Server) -> Vec<Vec<String>> {
+    server.query("SELECT query_id, query FROM system.local_queries WHERE sent_by IS NOT NULL")
+}
+
+#[test]
+fn the_parts_of_a_query_end_with_it() {
+    let nodes = Nodes::with_tables(2);
+    divided(&nodes.coordinator, LONG).unwrap();
+    let wait_for_parts = || {
+        eventually("the parts of the query", PATIENCE, || {
+            nodes.executors.iter().all(|node| parts(node).iter().any(|row| row[1] == LONG))
+        });
+    };
+    let wait_until_gone = || {
+        eventually("the end of all parts", PATIENCE, || {
+            nodes.executors.iter().all(|node| parts(node).is_empty())
+        });
+    };
+    std::thread::scope(|scope| {
+        // Ended by its number, where it was sent.
+        let asked = scope.spawn(|| nodes.coordinator.try_query(LONG));
+        wait_for_parts();
+        let running = "SELECT query_id FROM system.local_queries WHERE sent_by IS NULL AND query LIKE 'SELECT sum(sqrt%'";
+        let id = nodes.coordinator.query(running)[0][0].clone();
+        nodes.coordinator.query(&format!("KILL QUERY {id}"));
+        assert_ne!(asked.join().unwrap().status, 200);
+        wait_until_gone();
+
+        // Ended by one of the nodes that do a part.
+        let asked = scope.spawn(|| nodes.coordinator.try_query(LONG));
+        wait_for_parts();
+        let part = parts(&nodes.executors[0])[0][0].clone();
+        nodes.executors[0].query(&format!("KILL QUERY {part}"));
+        let ended = asked.join().unwrap();
+        assert!(ended.status != 200 && ended.body.contains("cancel"), "{}", ended.body);
+        wait_until_gone();
+
+        // Ended by its deadline.
+        let late = nodes.coordinator.try_query_with(LONG, &json!({"statement_timeout": "1s"}));
+        assert!(late.status != 200 && late.body.contains("statement_timeout"), "{}", late.body);
+        wait_until_gone();
+    });
+    // Nothing of them is left.
+    for node in &nodes.executors {
+        assert_eq!(node.query("SELECT count(*) FROM sales"), [["360000"]]);
+    }
+}
+
+#[test]
+fn a_query_survives_the_end_of_a_node() {
+    let mut nodes = Nodes::with_tables(3);
+    let sql = "SELECT store, count(*), sum(price) FROM sales GROUP BY store ORDER BY store";
+    let expected = nodes.coordinator.query(sql);
+    let ask_for = |coordinator: &Server, time: Duration| {
+        let begun = Instant::now();
+        while begun.elapsed() < time {
+            assert_eq!(coordinator.query(sql), expected);
+        }
+    };
+    let killed = nodes.executors.remove(0);
+    let folder = std::thread::scope(|scope| {
+        let asking: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| ask_for(&nodes.coordinator, Duration::from_secs(4)))).collect();
+        std::thread::sleep(Duration::from_secs(1));
+        let folder = killed.kill();
+        asking.into_iter().for_each(|asking| asking.join().unwrap());
+        folder
+    });
+    // It comes back, and takes its part again.
+    let back = nodes.shared.serve_folder(folder, &VARIABLES);
+    nodes.wait_for(3);
+    eventually("a part for the node that is back", PATIENCE, || {
+        assert_eq!(nodes.coordinator.query(sql), expected);
+        bytes_read(&back, "bytes_from_disk + bytes_from_memory + bytes_from_store") > 0
+    });
+
+    // A node that hangs is found, too.
+    let mut stopped = nodes.executors.remove(0);
+    stopped.signal("STOP");
+    let begun = Instant::now();
+    assert_eq!(nodes.coordinator.query(sql), expected);
+    assert!(begun.elapsed() < PATIENCE);
+    stopped.signal("CONT");
+}

@@ -1,0 +1,152 @@
+//! Operators of ours as they travel between nodes.
+
+use std::sync::Arc;
+
+use datafusion::common::{internal_datafusion_err, internal_err, not_impl_err};
+use datafusion::error::Result;
+use datafusion::execution::{FunctionRegistry, TaskContext};
+use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, WindowUDF};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::physical_plan::{
+    PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
+};
+use datafusion_proto::protobuf::PhysicalPlanNode;
+use nyala_engine::{Fragment, interrupted, is_unnamed, is_unnamed_aggregate};
+use nyala_model::QualifiedName;
+use prost::Message;
+
+use super::scan::HomeScanExec;
+
+/// A scan of shared files.
+#[derive(Clone, PartialEq, Message)]
+struct ScanMessage {
+    #[prost(string, tag = "1")]
+    schema: String,
+    #[prost(string, tag = "2")]
+    table: String,
+    /// As DataFusion encodes it.
+    #[prost(bytes = "vec", tag = "3")]
+    scan: Vec<u8>,
+    /// The tag of each file; empty for none.
+    #[prost(string, repeated, tag = "4")]
+    tags: Vec<String>,
+}
+
+/// Sends scans of shared files; the node that gets one puts its own readers in.
+#[derive(Debug)]
+pub struct Codec;
+
+impl PhysicalExtensionCodec for Codec {
+    fn try_decode(
+        &self,
+        bytes: &[u8],
+        _inputs: &[Arc<dyn ExecutionPlan>],
+        task: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let damaged = |error: prost::DecodeError| internal_datafusion_err!("a scan cannot be read: {error}");
+        let message = ScanMessage::decode(bytes).map_err(damaged)?;
+        let node = PhysicalPlanNode::decode(message.scan.as_slice()).map_err(damaged)?;
+        let scan = converter.proto_to_execution_plan(&node, &PhysicalPlanDecodeContext::new(task, self))?;
+        let Some(fragment) = task.session_config().get_extension::<Fragment>() else {
+            return internal_err!("a scan came without its statement");
+        };
+        let table = QualifiedName::new(message.schema, message.table);
+        let tags = message.tags.into_iter().map(|tag| Some(tag).filter(|tag| !tag.is_empty()));
+        let tags: Vec<Option<String>> = tags.collect();
+        let scan = fragment.adopt(&table, scan.as_ref(), tags.clone())?;
+        Ok(Arc::new(HomeScanExec { scan, table, tags }))
+    }
+
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        bytes: &mut Vec<u8>,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<()> {
+        let Some(home) = node.downcast_ref::<HomeScanExec>() else {
+            return not_impl_err!("`{}` is not sent to other nodes", node.name());
+        };
+        let scan = converter.execution_plan_to_proto(&home.scan, self)?;
+        let message = ScanMessage {
+            schema: home.table.schema.clone(),
+            table: home.table.name.clone(),
+            scan: scan.encode_to_vec(),
+            tags: home.tags.iter().map(|tag| tag.clone().unwrap_or_default()).collect(),
+        };
+        message.encode(bytes).map_err(|error| internal_datafusion_err!("a scan cannot be written: {error}"))
+    }
+}
+
+/// Encodes only to see whether another node would understand: functions travel by their names, and a function of ours may have
+/// the name of the one that it is made from.
+#[derive(Debug)]
+pub struct Checks {
+    task: Arc<TaskContext>,
+}
+
+impl Checks {
+    /// For a session with the functions of `task`, as every node has one.
+    pub fn new(task: Arc<TaskContext>) -> Self {
+        Self { task }
+    }
+}
+
+/// Aggregates over windows that end soon once their statement must end, also without being asked row by row.
+const QUICK_IN_WINDOWS: [&str; 5] = ["avg", "count", "max", "min", "sum"];
+
+fn is_known(name: &str, is_same: bool) -> Result<()> {
+    match is_same {
+        true => Ok(()),
+        false => not_impl_err!("function `{name}` is another one on other nodes"),
+    }
+}
+
+impl PhysicalExtensionCodec for Checks {
+    fn try_decode(
+        &self,
+        _bytes: &[u8],
+        _inputs: &[Arc<dyn ExecutionPlan>],
+        _task: &TaskContext,
+        _converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        internal_err!("what is only checked is not decoded")
+    }
+
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        _bytes: &mut Vec<u8>,
+        _converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<()> {
+        not_impl_err!("`{}` is not sent to other nodes", node.name())
+    }
+
+    fn try_encode_udf(&self, function: &ScalarUDF, _bytes: &mut Vec<u8>) -> Result<()> {
+        let known = self.task.udf(function.name()).is_ok_and(|known| *known == *function);
+        is_known(function.name(), known || is_unnamed(function))
+    }
+
+    fn try_encode_higher_order_function(
+        &self,
+        function: &HigherOrderUDF,
+        _bytes: &mut Vec<u8>,
+    ) -> Result<()> {
+        let known = self.task.higher_order_functions().get(function.name());
+        is_known(function.name(), known.is_some_and(|known| **known == *function))
+    }
+
+    fn try_encode_udaf(&self, function: &AggregateUDF, _bytes: &mut Vec<u8>) -> Result<()> {
+        let name = function.name();
+        let known = self.task.udaf(name);
+        let is_same = known.is_ok_and(|known| match interrupted(function) {
+            Some(inner) => *known == **inner && QUICK_IN_WINDOWS.contains(&name),
+            None => *known == *function,
+        });
+        is_known(name, is_same || is_unnamed_aggregate(function))
+    }
+
+    fn try_encode_udwf(&self, function: &WindowUDF, _bytes: &mut Vec<u8>) -> Result<()> {
+        is_known(function.name(), self.task.udwf(function.name()).is_ok_and(|known| *known == *function))
+    }
+}

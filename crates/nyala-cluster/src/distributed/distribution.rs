@@ -1,0 +1,195 @@
+//! Divides planned queries among the nodes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::internal_err;
+use datafusion::error::Result;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::LogicalPlanBuilder;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_distributed::{
+    DistributedConfig, DistributedExec, DistributedExt, NetworkBoundaryExt, SessionStateBuilderExt, Worker,
+};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use nyala_engine::{
+    Placed, Placement, PlannedQuery, QueryError, SessionExtension, insert_yields, remove_yields,
+};
+use nyala_model::{CatalogSnapshot, NodeEntry, NodeId};
+
+use super::channels::Channels;
+use super::codec::Codec;
+use super::executors::{Executors, url_of};
+use super::leaves::{divide, route, task_count};
+use super::spread::SpreadExec;
+use super::{headers, portable};
+
+/// Bytes that a node takes ahead from each task of another: memory that no pool limits.
+const BYTES_AHEAD: usize = 4 << 20;
+
+/// The placement of queries on this node.
+pub struct Distribution {
+    own: NodeId,
+    address: String,
+    channels: Channels,
+    worker: Worker,
+    planner: Arc<dyn QueryPlanner + Send + Sync>,
+}
+
+impl fmt::Debug for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Distribution").field("own", &self.own).finish_non_exhaustive()
+    }
+}
+
+impl Distribution {
+    /// Of a node that others reach at `address`; `worker` does its own part.
+    pub fn new(own: NodeId, address: String, channels: Channels, worker: Worker) -> Self {
+        let builder = SessionStateBuilder::new().with_query_planner(Arc::new(AsPlanned));
+        let state = builder.with_distributed_planner().build();
+        let planner = Arc::clone(state.query_planner());
+        Self { own, address, channels, worker, planner }
+    }
+
+    async fn divided(&self, query: PlannedQuery<'_>) -> Result<Placed> {
+        let PlannedQuery { plan, mut state, .. } = query;
+        if !portable::reads_shared_files(plan.as_ref()) {
+            let reason = "this node alone: it reads more than Parquet files in buckets";
+            return Ok(Placed::here(plan, &state).because(reason));
+        }
+        let nodes = self.nodes((query.executors)());
+        if nodes.iter().all(|node| node.id == self.own) {
+            return Ok(Placed::here(plan, &state).because("this node alone: no other is an executor now"));
+        }
+        let bare = portable::widened(remove_yields(Arc::clone(&plan))?)?;
+        if let Err(reason) = portable::check(&bare, &state) {
+            return Ok(Placed::here(plan, &state).because(format!("this node alone: {reason}")));
+        }
+        self.configure(state.config_mut(), &nodes, headers::write((query.statement)())?)?;
+        let divided = self.divide(bare, &mut state).await?;
+        if !divided.is::<DistributedExec>() {
+            return Ok(Placed::here(plan, &state).because("this node alone: no operator can be divided"));
+        }
+        let plan = Arc::new(SpreadExec::new(with_yields(divided)?, self.channels.clone()));
+        let names: Vec<&str> = nodes.iter().map(|node| node.id.0.as_str()).collect();
+        Ok(Placed { plan, task: state.task_ctx(), is_spread: true, note: names.join(", ") })
+    }
+
+    /// The nodes that take part, without those whose connections broke lately, if others are left.
+    fn nodes(&self, executors: Vec<NodeEntry>) -> Vec<NodeEntry> {
+        let is_fine = |node: &NodeEntry| !self.channels.is_avoided(&node.id);
+        match executors.iter().any(is_fine) {
+            true => executors.into_iter().filter(is_fine).collect(),
+            false => executors,
+        }
+    }
+
+    fn configure(
+        &self,
+        config: &mut SessionConfig,
+        nodes: &[NodeEntry],
+        headers: tonic::codegen::http::HeaderMap,
+    ) -> Result<()> {
+        let executors = Executors::new(nodes)?;
+        let mut distributed = DistributedConfig::default();
+        // Its tasks would be fewer than the nodes, and parts of files away from home.
+        distributed.children_isolator_unions = false;
+        distributed.collect_metrics = false;
+        "none".clone_into(&mut distributed.compression);
+        distributed.worker_connection_buffer_budget_bytes = BYTES_AHEAD;
+        config.set_distributed_option_extension(distributed);
+        config.set_distributed_worker_resolver(executors.clone());
+        config.set_extension(Arc::new(executors));
+        config.set_distributed_channel_resolver(self.channels.clone());
+        config.set_distributed_user_codec(Codec);
+        config.set_distributed_passthrough_headers(headers)?;
+        config.set_distributed_desired_task_count_handler(task_count);
+        config.set_distributed_scale_up_leaf_node_handler(divide);
+        config.set_distributed_route_tasks_handler(route);
+        if nodes.iter().any(|node| node.id == self.own) {
+            let own = url_of(&self.own, &self.address)?;
+            config.set_distributed_local_worker_context(self.worker.to_local_worker_context(own));
+        }
+        Ok(())
+    }
+
+    async fn divide(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        state: &mut SessionState,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        state.config_mut().set_extension(Arc::new(Given(plan)));
+        let nothing = LogicalPlanBuilder::empty(false).build()?;
+        self.planner.create_physical_plan(&nothing, state).await
+    }
+}
+
+impl Placement for Distribution {
+    fn place<'a>(
+        &'a self,
+        query: PlannedQuery<'a>,
+    ) -> BoxFuture<'a, std::result::Result<Placed, QueryError>> {
+        async move { Ok(self.divided(query).await?) }.boxed()
+    }
+}
+
+/// The operators of this node's own stage, with places to yield; those of the other stages get theirs where they run.
+fn with_yields(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let stages = plan.children().into_iter().cloned();
+    let stages = stages.map(|stage| insert_yields(stage, &|operator| is_boundary(operator)));
+    let stages = stages.collect::<Result<Vec<_>>>()?;
+    replace_children_if_necessary(plan, stages)
+}
+
+fn is_boundary(operator: &dyn ExecutionPlan) -> bool {
+    operator.is_network_boundary()
+}
+
+/// The operators to be divided, on their way through the engine below, which takes a logical plan.
+#[derive(Debug)]
+struct Given(Arc<dyn ExecutionPlan>);
+
+/// Plans what is given.
+#[derive(Debug)]
+struct AsPlanned;
+
+#[async_trait]
+impl QueryPlanner for AsPlanned {
+    async fn create_physical_plan(
+        &self,
+        _: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match session.config().get_extension::<Given>() {
+            Some(given) => Ok(Arc::clone(&given.0)),
+            None => internal_err!("no operators are given"),
+        }
+    }
+}
+
+/// Plans sessions so that other nodes can take parts of their queries.
+#[derive(Debug)]
+pub struct PlannedForNodes;
+
+impl SessionExtension for PlannedForNodes {
+    fn configure(&self, mut builder: SessionStateBuilder) -> Result<SessionStateBuilder> {
+        let options = builder.config().get_or_insert_default().options_mut();
+        // The engine below knows no operators that evaluate a subquery within an expression.
+        options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
+        // A scan in one partition may not be divided.
+        options.optimizer.repartition_file_min_size = 0;
+        options.execution.target_partitions = options.execution.target_partitions.max(2);
+        Ok(builder)
+    }
+
+    fn install(&self, _: &SessionContext, _: &Arc<CatalogSnapshot>) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! The head of the operators that a node runs for another: they compute in the scope of their statement and end with it.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion_distributed::BroadcastExec;
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream, StreamExt};
+use nyala_engine::Fragment;
+
+use super::errors::to_text;
+
+/// Runs its input in the scope of a statement, and gives errors the form in which they travel.
+#[derive(Debug)]
+pub struct FragmentExec {
+    input: Arc<dyn ExecutionPlan>,
+    fragment: Arc<Fragment>,
+}
+
+impl FragmentExec {
+    /// The operators of a task, in the scope of their statement. The operator that divides rows among the tasks of the next
+    /// stage stays on top, where the engine below looks for it.
+    pub fn at_the_head(
+        plan: Arc<dyn ExecutionPlan>,
+        fragment: &Arc<Fragment>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let within = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
+            Arc::new(Self { input: Arc::clone(input), fragment: Arc::clone(fragment) })
+        };
+        match plan.children()[..] {
+            [input] if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() => {
+                let input = within(input);
+                replace_children_if_necessary(plan, vec![input])
+            }
+            _ => Ok(within(&plan)),
+        }
+    }
+}
+
+impl DisplayAs for FragmentExec {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FragmentExec")
+    }
+}
+
+impl ExecutionPlan for FragmentExec {
+    fn name(&self) -> &str {
+        "FragmentExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let [input] = children.as_slice() else {
+            return internal_err!("it has one input, not {}", children.len());
+        };
+        Ok(Arc::new(Self { input: Arc::clone(input), fragment: Arc::clone(&self.fragment) }))
+    }
+
+    fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let scope = self.fragment.scope();
+        let rows = scope.call(|| self.input.execute(partition, task)).map_err(to_text)?;
+        let fragment = Arc::clone(&self.fragment);
+        let must_end = async move { fragment.must_end().await }.boxed();
+        let schema = self.input.schema();
+        Ok(Box::pin(Rows { schema, rows: Some(rows), must_end, fragment: Arc::clone(&self.fragment) }))
+    }
+}
+
+struct Rows {
+    schema: SchemaRef,
+    /// None once they have ended.
+    rows: Option<SendableRecordBatchStream>,
+    must_end: BoxFuture<'static, DataFusionError>,
+    fragment: Arc<Fragment>,
+}
+
+impl Stream for Rows {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        let Some(rows) = &mut this.rows else { return Poll::Ready(None) };
+        let polled = match this.must_end.poll_unpin(context) {
+            Poll::Ready(error) => Poll::Ready(Some(Err(error))),
+            Poll::Pending => this.fragment.scope().call(|| rows.poll_next_unpin(context)),
+        };
+        if let Poll::Ready(None | Some(Err(_))) = polled {
+            // What it holds is released in its scope, too.
+            let rows = this.rows.take();
+            this.fragment.scope().call(|| drop(rows));
+        }
+        polled.map(|polled| polled.map(|batch| batch.map_err(to_text)))
+    }
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        if let Some(rows) = self.rows.take() {
+            self.fragment.scope().call(|| drop(rows));
+        }
+    }
+}
+
+impl RecordBatchStream for Rows {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}

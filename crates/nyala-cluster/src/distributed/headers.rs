@@ -1,0 +1,148 @@
+//! What a node is told of the statement whose part it does, as a header of each request.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD_NO_PAD;
+use nyala_engine::{CostClass, ErrorKind, Identity, QueryError, SessionOptions, StatementPart};
+use nyala_model::{NodeId, SnapshotVersion};
+use prost::Message;
+use tonic::codegen::http::{HeaderMap, HeaderValue};
+
+use crate::statement::SettingMessage;
+
+const STATEMENT: &str = "nyala-statement";
+/// How much work the statement is: decides the threads before anything else is read.
+const CLASS: &str = "nyala-class";
+/// Longest text of a statement that is sent along, in bytes: it is for lists only.
+const TEXT_BYTES: usize = 1024;
+
+#[derive(Clone, PartialEq, Message)]
+struct PartMessage {
+    #[prost(string, tag = "1")]
+    node: String,
+    #[prost(uint64, tag = "2")]
+    query_id: u64,
+    #[prost(string, tag = "3")]
+    text: String,
+    #[prost(string, tag = "4")]
+    user: String,
+    #[prost(string, tag = "5")]
+    application: String,
+    #[prost(string, tag = "6")]
+    client: String,
+    /// The role; none for the owner of the database.
+    #[prost(string, optional, tag = "7")]
+    role: Option<String>,
+    #[prost(message, repeated, tag = "8")]
+    settings: Vec<SettingMessage>,
+    #[prost(uint64, tag = "9")]
+    version: u64,
+}
+
+const CLASSES: [(CostClass, &str); 4] = [
+    (CostClass::Small, "small"),
+    (CostClass::Joins, "joins"),
+    (CostClass::Short, "short"),
+    (CostClass::Long, "long"),
+];
+
+/// The headers of requests for a statement.
+///
+/// # Errors
+/// Never: what is written is text without control characters.
+pub fn write(part: StatementPart) -> Result<HeaderMap, QueryError> {
+    let SessionOptions { user, application, client, identity, .. } = part.options;
+    let mut text = part.text;
+    text.truncate(text.floor_char_boundary(TEXT_BYTES));
+    let message = PartMessage {
+        node: part.node.0,
+        query_id: part.query_id,
+        text,
+        user,
+        application,
+        client,
+        role: match identity {
+            Identity::Owner => None,
+            Identity::Role(role) => Some(role),
+        },
+        settings: part.settings.into_iter().map(SettingMessage::from).collect(),
+        version: part.version.0,
+    };
+    let value = BASE64_STANDARD_NO_PAD.encode(message.encode_to_vec());
+    let value = HeaderValue::from_str(&value).map_err(QueryError::internal)?;
+    let mut headers = HeaderMap::new();
+    headers.insert(STATEMENT, value);
+    let class = CLASSES.iter().find(|(class, _)| *class == part.class);
+    headers.insert(CLASS, HeaderValue::from_static(class.map_or("long", |(_, name)| name)));
+    Ok(headers)
+}
+
+/// The headers that a node sends on to others.
+pub fn sent_on(headers: &HeaderMap) -> HeaderMap {
+    let own = [STATEMENT, CLASS].into_iter();
+    own.filter_map(|name| Some((name.parse().ok()?, headers.get(name)?.clone()))).collect()
+}
+
+/// How much work a request is for. What names no class is long.
+pub fn class_of(headers: &HeaderMap) -> CostClass {
+    let name = headers.get(CLASS).and_then(|value| value.to_str().ok());
+    CLASSES.iter().find(|(_, known)| Some(*known) == name).map_or(CostClass::Long, |(class, _)| *class)
+}
+
+/// The statement of a request.
+///
+/// # Errors
+/// The request names none.
+pub fn read(headers: &HeaderMap) -> Result<StatementPart, QueryError> {
+    let bytes = headers.get(STATEMENT).and_then(|value| BASE64_STANDARD_NO_PAD.decode(value).ok());
+    let message = bytes.and_then(|bytes| PartMessage::decode(bytes.as_slice()).ok());
+    let message = message.ok_or_else(|| {
+        QueryError::new(ErrorKind::Internal, "another node sent a part of a query without its statement")
+    })?;
+    Ok(StatementPart {
+        node: NodeId(message.node),
+        query_id: message.query_id,
+        text: message.text,
+        class: class_of(headers),
+        options: SessionOptions {
+            user: message.user,
+            application: message.application,
+            client: message.client,
+            identity: message.role.map_or(Identity::Owner, Identity::Role),
+            ..SessionOptions::default()
+        },
+        settings: message.settings.into_iter().map(Into::into).collect(),
+        version: SnapshotVersion(message.version),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_statement_arrives_as_it_was() {
+        let part = StatementPart {
+            node: NodeId("n1".to_owned()),
+            query_id: 7,
+            text: "SELECT 'ü\n'".to_owned(),
+            class: CostClass::Short,
+            options: SessionOptions {
+                user: "ada".to_owned(),
+                identity: Identity::Role("ada".to_owned()),
+                ..SessionOptions::default()
+            },
+            settings: vec![("timezone".to_owned(), "Europe/Berlin".to_owned())],
+            version: SnapshotVersion(12),
+        };
+        let headers = write(part.clone()).unwrap();
+        let arrived = read(&sent_on(&headers)).unwrap();
+        let parts = |part: &StatementPart| {
+            let StatementPart { node, query_id, text, class, settings, version, .. } = part.clone();
+            (node, query_id, text, class, settings, version, part.options.user.clone())
+        };
+        assert_eq!(parts(&arrived), parts(&part));
+        assert_eq!(arrived.options.identity, part.options.identity);
+        assert!(read(&HeaderMap::new()).is_err());
+    }
+}

@@ -1,0 +1,135 @@
+//! Doing parts of other nodes' queries.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use arrow::datatypes::Schema;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion_distributed::{
+    DistributedConfig, DistributedExt, MaybeEncoded, SetPlanRequest, TaskKey, Worker, WorkerPlanRewriteEvent,
+    WorkerPlanRewriteEventResponse, WorkerQueryContext,
+};
+use futures::{FutureExt, StreamExt, stream};
+use nyala_engine::{Engine, Fragment, insert_yields};
+use nyala_model::NodeId;
+use tonic::codegen::http::HeaderMap;
+use uuid::Uuid;
+
+use super::channels::Channels;
+use super::codec::Codec;
+use super::errors::{not_open, to_text};
+use super::executors::url_of;
+use super::fragment::FragmentExec;
+use super::headers;
+use super::threads::{OnThreads, PartService};
+
+/// How often tasks that have ended are let go of.
+const LOOK: Duration = Duration::from_millis(400);
+
+/// The tasks that other nodes send, and this one sends to itself.
+#[derive(Clone)]
+pub struct Workers {
+    engine: Arc<OnceLock<Weak<Engine>>>,
+    /// Copies share their tasks.
+    worker: Worker,
+}
+
+impl fmt::Debug for Workers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workers").finish_non_exhaustive()
+    }
+}
+
+impl Workers {
+    /// Tasks fail until the engine is set.
+    pub fn new(engine: Arc<OnceLock<Weak<Engine>>>, channels: Channels) -> Self {
+        let sessions = Sessions { engine: Arc::clone(&engine), channels };
+        let session = move |context| {
+            let sessions = sessions.clone();
+            async move { sessions.begin(context).await.map_err(to_text) }.boxed()
+        };
+        let worker = Worker::from_session_builder(session).with_version(env!("CARGO_PKG_VERSION"));
+        Self { engine, worker }
+    }
+
+    /// As a worker of the engine below.
+    pub fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
+    /// Lets go of tasks that have ended. The engine below keeps what it has removed from its list of tasks, with all that their
+    /// operators hold, until it looks at the list again, which on an idle node is never.
+    pub async fn let_go_for_ever(&self) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let Some(engine) = self.engine.get().and_then(Weak::upgrade) else { continue };
+            if engine.has_fragments() {
+                self.look_at_tasks().await;
+            }
+        }
+    }
+
+    /// Asks for a task that is never begun: it names no statement.
+    async fn look_at_tasks(&self) {
+        let Ok(nowhere) = url_of(&NodeId::default(), "nowhere") else { return };
+        let request = SetPlanRequest {
+            task_key: TaskKey { query_id: Uuid::nil(), stage_id: 0, task_number: 0 },
+            task_count: 1,
+            plan: MaybeEncoded::Decoded(Arc::new(EmptyExec::new(Arc::new(Schema::empty())))),
+            work_unit_feed_declarations: Vec::new(),
+            target_worker_url: nowhere,
+            query_start_time_ns: 0,
+        };
+        let refused =
+            self.worker.coordinator_channel(HeaderMap::new(), request, stream::empty().boxed()).await;
+        debug_assert!(refused.is_err(), "it names no statement");
+    }
+
+    /// As a service for other nodes.
+    pub fn service(&self) -> OnThreads<impl PartService> {
+        OnThreads::new(self.worker.clone().into_worker_server(), Arc::clone(&self.engine))
+    }
+}
+
+/// Makes the sessions of tasks.
+#[derive(Clone)]
+struct Sessions {
+    engine: Arc<OnceLock<Weak<Engine>>>,
+    channels: Channels,
+}
+
+impl Sessions {
+    /// The session of a task: that of its statement, with what the engine below adds.
+    async fn begin(&self, context: WorkerQueryContext) -> Result<SessionState> {
+        let WorkerQueryContext { mut builder, headers } = context;
+        let engine = self.engine.get().and_then(Weak::upgrade).ok_or_else(not_open)?;
+        let fragment = engine.fragment(headers::read(&headers)?).await?;
+        let own = fragment.state()?;
+        let mut config = builder.config().take().unwrap_or_default();
+        let distributed = DistributedConfig::from_session_config(&config)?.clone();
+        *config.options_mut() = own.config_options().as_ref().clone();
+        config.set_distributed_option_extension(distributed);
+        // A task reads the files of its own partitions only.
+        config.options_mut().execution.enable_file_stream_work_stealing = false;
+        config.set_extension(Arc::clone(&fragment));
+        config.set_distributed_user_codec(Codec);
+        config.set_distributed_channel_resolver(self.channels.clone());
+        config.set_distributed_passthrough_headers(headers::sent_on(&headers))?;
+        config.set_distributed_worker_plan_rewrite_handler(begin);
+        let runtime = Arc::clone(fragment.runtime());
+        Ok(SessionStateBuilder::new_from_existing(own).with_config(config).with_runtime_env(runtime).build())
+    }
+}
+
+/// The operators of a task, ready to run in the scope of their statement.
+fn begin(event: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEventResponse> {
+    let fragment: Arc<Fragment> = event
+        .session_config
+        .get_extension()
+        .ok_or_else(|| DataFusionError::Internal("a task has no statement".to_owned()))?;
+    let plan = insert_yields(event.plan, &|_| false)?;
+    Ok(WorkerPlanRewriteEventResponse::new(FragmentExec::at_the_head(plan, &fragment)?))
+}

@@ -1,0 +1,53 @@
+//! Divides a planned query among nodes, if there are others.
+
+use nyala_sql::error::Result;
+
+use super::activity::Entry;
+use super::answer::{Placed, PlannedQuery, StatementPart};
+use super::engine::Engine;
+use super::plan::cost_class::CostClass;
+use super::plan::physical::Plans;
+use crate::session::{Settings, SnapshotContext};
+
+/// The operators that answer a planned query.
+pub async fn place(
+    engine: &Engine,
+    plans: &Plans,
+    settings: &Settings,
+    statement: &(dyn Fn(CostClass) -> StatementPart + Send + Sync),
+) -> Result<Placed> {
+    let here = || Placed::here(plans.physical.clone(), &plans.state);
+    let Some(placement) = &engine.placement else { return Ok(here()) };
+    // Cuboids are few cells, which each node has in memory or loads.
+    if plans.report.hits() > 0 || !settings.nyala().distributed {
+        return Ok(here());
+    }
+    let class = plans.cost_class()?;
+    let query = PlannedQuery {
+        plan: plans.physical.clone(),
+        state: plans.state.clone(),
+        class,
+        executors: &|| engine.nodes.executors(),
+        statement: &|| statement(class),
+    };
+    placement.place(query).await
+}
+
+/// What other nodes are told of a statement that they do a part of.
+pub fn part_of(
+    engine: &Engine,
+    entry: &Entry,
+    context: &SnapshotContext,
+    settings: &Settings,
+    class: CostClass,
+) -> StatementPart {
+    StatementPart {
+        node: engine.node.clone(),
+        query_id: entry.id,
+        text: entry.text.to_string(),
+        class,
+        options: entry.owner.as_ref().clone(),
+        settings: settings.changed(),
+        version: context.snapshot().version,
+    }
+}

@@ -1,0 +1,92 @@
+//! Which node reads which part of a shared file: its home, in whose cache the part then is.
+//!
+//! Rendezvous hashing: every node is weighed for each part, and the heaviest is the home. A node that comes takes its share
+//! of the parts from all others, a node that goes leaves its own to all others, and nothing else moves. No part is placed by
+//! what else a query reads: the next query would find it elsewhere.
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use crate::ids::NodeId;
+
+/// Bytes of one part of a file. A row group is read with the part in which it begins, so that parts smaller than row groups are
+/// empty; larger ones would divide a table of some hundred megabytes badly.
+pub const PART_BYTES: u64 = 16 << 20;
+
+/// A file, as its parts are placed.
+#[derive(Debug, Clone, Copy)]
+pub struct PlacedFile(u64);
+
+impl PlacedFile {
+    /// The file with this URL.
+    pub fn new(url: &str) -> Self {
+        Self(xxh3_64(url.as_bytes()))
+    }
+}
+
+/// Nodes that read parts of files. The order in which they were given decides nothing but their numbers.
+#[derive(Debug, Clone)]
+pub struct Homes {
+    seeds: Vec<u64>,
+}
+
+impl Homes {
+    /// Homes among these nodes.
+    pub fn among<'a>(nodes: impl IntoIterator<Item = &'a NodeId>) -> Self {
+        Self { seeds: nodes.into_iter().map(|node| xxh3_64(node.0.as_bytes())).collect() }
+    }
+
+    /// The number of the node that is the home of a part of a file, by the number of the part; none if there are no nodes.
+    pub fn of(&self, file: PlacedFile, part: u64) -> Option<usize> {
+        let key = (u128::from(file.0) << 64 | u128::from(part)).to_le_bytes();
+        let weights = self.seeds.iter().map(|seed| xxh3_64_with_seed(&key, *seed)).enumerate();
+        weights.max_by_key(|(_, weight)| *weight).map(|(number, _)| number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const PARTS: u64 = 3000;
+
+    fn nodes(names: &[&str]) -> Vec<NodeId> {
+        names.iter().map(|name| NodeId((*name).to_owned())).collect()
+    }
+
+    /// The name of the home of each part.
+    fn homes(nodes: &[NodeId]) -> Vec<NodeId> {
+        let homes = Homes::among(nodes);
+        let file = PlacedFile::new("s3://bucket/t/0.parquet");
+        (0..PARTS).map(|part| nodes.get(homes.of(file, part).unwrap()).unwrap().clone()).collect()
+    }
+
+    fn moved(one: &[NodeId], other: &[NodeId]) -> f64 {
+        let moved = one.iter().zip(other).filter(|(one, other)| one != other).count();
+        moved as f64 / PARTS as f64
+    }
+
+    #[test]
+    fn only_the_share_of_a_node_that_comes_or_goes_moves() {
+        let three = homes(&nodes(&["a", "b", "c"]));
+        assert_eq!(three, homes(&nodes(&["c", "a", "b"])), "the order of the nodes decides nothing");
+        let four = homes(&nodes(&["a", "b", "c", "d"]));
+        assert!(moved(&three, &four) < 0.28, "{}", moved(&three, &four));
+        let to_others = three.iter().zip(&four).filter(|(before, after)| before != after);
+        assert!(to_others.into_iter().all(|(_, after)| after.0 == "d"), "a part moves to the new node only");
+    }
+
+    #[test]
+    fn nodes_have_about_as_many_parts() {
+        let three = homes(&nodes(&["a", "b", "c"]));
+        for node in nodes(&["a", "b", "c"]) {
+            let share = three.iter().filter(|home| **home == node).count() as f64 / PARTS as f64;
+            assert!((0.30..0.37).contains(&share), "{node}: {share}");
+        }
+    }
+
+    #[test]
+    fn nothing_has_a_home_without_nodes() {
+        assert_eq!(Homes::among([]).of(PlacedFile::new("s3://bucket/t"), 0), None);
+    }
+}

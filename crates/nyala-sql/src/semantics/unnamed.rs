@@ -1,0 +1,41 @@
+//! Functions that stand in plans only, and have no name that a statement could call them by.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+
+use super::casts::as_it_is;
+use super::overflow::Checked;
+use super::subqueries::{or_null_function, single_value};
+use crate::functions::{Joined, Quotient, TimeText, ValueText};
+
+static SCALARS: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
+    let checked = Checked::all().map(|checked| Arc::new(ScalarUDF::from(checked)));
+    let joined = Arc::new(ScalarUDF::from(Joined::new(String::new())));
+    let others = [
+        Arc::new(as_it_is()),
+        joined,
+        or_null_function(),
+        Quotient::udf(),
+        TimeText::udf(),
+        ValueText::udf(),
+    ];
+    checked.chain(others).collect()
+});
+
+/// These functions, for a session that gets operators which were planned elsewhere.
+pub fn unnamed_functions() -> (&'static [Arc<ScalarUDF>], Arc<AggregateUDF>) {
+    (&SCALARS, single_value())
+}
+
+/// Whether a function is one of them: the name under which it is sent to another session means the same there.
+pub fn is_unnamed(function: &ScalarUDF) -> bool {
+    let inner = function.inner();
+    // They differ in the name of their column, which operators do not ask for.
+    inner.is::<Checked>() || inner.is::<Joined>() || SCALARS.iter().any(|known| **known == *function)
+}
+
+/// The same for aggregates.
+pub fn is_unnamed_aggregate(function: &AggregateUDF) -> bool {
+    *single_value() == *function
+}
