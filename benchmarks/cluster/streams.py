@@ -1,9 +1,9 @@
 """Streams of the 99 TPC-DS queries against a cluster: success, equal answers, throughput, connections and threads.
 
-    streams.py --queries FILE [--streams 1,8,64] [--scale 1] [--seconds 120] [--coordinators 2] [--executors 3]
+    streams.py --queries FILE [--streams 1,8,64] [--scale 1] [--seconds 120] [--whole] [--coordinators 2] [--executors 3]
 
 FILE is a JSON object of texts by number, as `texts.py` writes it from DuckDB's extension. Each stream asks the queries in an order
-of its own, through one of the coordinators, until the time is over and it has asked each once. Answers are compared with those of
+of its own, through one of the coordinators, until the time is over, and with `--whole` until it has asked each at least once. Answers are compared with those of
 one node that does all of the query itself.
 """
 
@@ -29,8 +29,9 @@ def answers_of_one(node: lab.Server, queries: dict[str, str]) -> dict[str, list]
 
 
 class Stream(threading.Thread):
-    def __init__(self, number: int, port: int, queries: dict[str, str], expected: dict[str, list], until: float):
+    def __init__(self, number: int, port: int, queries: dict[str, str], expected: dict[str, list], until: float, whole: bool):
         super().__init__()
+        self.whole = whole
         self.client, self.queries, self.expected = lab.Client(port, "tpcds"), queries, expected
         self.until = until
         self.random = random.Random(number)
@@ -38,7 +39,7 @@ class Stream(threading.Thread):
         self.failures: list[str] = []
 
     def run(self) -> None:
-        first = True
+        first = self.whole
         while first or time.monotonic() < self.until:
             order = list(self.queries)
             self.random.shuffle(order)
@@ -90,12 +91,12 @@ def connections(cluster: nodes.Cluster) -> collections.Counter:
     return counted
 
 
-def measure(cluster: nodes.Cluster, count: int, queries, expected, seconds: float) -> dict:
+def measure(cluster: nodes.Cluster, count: int, queries, expected, seconds: float, whole: bool) -> dict:
     ports = [node.port for node in cluster.coordinators]
     before = sum(node.cpu_seconds() for node in cluster.nodes)
     begun = time.monotonic()
     until = begun + seconds
-    streams = [Stream(i, ports[i % len(ports)], queries, expected, until) for i in range(count)]
+    streams = [Stream(i, ports[i % len(ports)], queries, expected, until, whole) for i in range(count)]
     for stream in streams:
         stream.start()
     most, threads, memory = collections.Counter(), collections.Counter(), collections.Counter()
@@ -132,6 +133,7 @@ def main() -> None:
     arguments.add_argument("--streams", default="1,8,64")
     arguments.add_argument("--scale", default="1")
     arguments.add_argument("--seconds", type=float, default=120)
+    arguments.add_argument("--whole", action="store_true", help="each stream asks every query")
     arguments.add_argument("--coordinators", type=int, default=2)
     arguments.add_argument("--executors", type=int, default=3)
     arguments.add_argument("--memory", default="1200MiB", help="memory limit of each node's queries")
@@ -149,7 +151,7 @@ def main() -> None:
         expected = answers_of_one(cluster.executors[0], queries)
         print("one node has answered", flush=True)
         for count in map(int, options.streams.split(",")):
-            print(json.dumps(measure(cluster, count, queries, expected, options.seconds)), flush=True)
+            print(json.dumps(measure(cluster, count, queries, expected, options.seconds, options.whole)), flush=True)
     finally:
         cluster.stop()
 

@@ -80,7 +80,7 @@ impl Cluster {
         };
         let (peers, statements) = (Arc::new(Peers::new(&identity, Handle::current())), Statements::default());
         let channels = Channels::new(Arc::clone(&peers));
-        let workers = Workers::new(statements.engine_later(), channels.clone());
+        let workers = Workers::new(node.clone(), statements.engine_later(), channels.clone());
         let distribution =
             Distribution::new(node.clone(), address.clone(), channels, workers.worker().clone());
         Ok(Arc::new(Self {

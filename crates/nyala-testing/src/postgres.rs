@@ -93,6 +93,33 @@ impl PostgresServer {
         }
     }
 
+    /// Makes all of its processes hang, as a machine does whose disk no longer answers, until [`resume`](Self::resume).
+    ///
+    /// # Panics
+    /// It does not run.
+    pub fn pause(&self) {
+        self.signal("STOP");
+    }
+
+    /// Lets it go on after [`pause`](Self::pause).
+    ///
+    /// # Panics
+    /// It does not run.
+    pub fn resume(&self) {
+        self.signal("CONT");
+    }
+
+    /// Sends a signal to the server and to the processes that serve its connections.
+    fn signal(&self, name: &str) {
+        let file = std::fs::read_to_string(self.data().join("postmaster.pid")).expect("PostgreSQL runs");
+        let server = file.lines().next().expect("its process").to_owned();
+        let children = Command::new("pgrep").args(["-P", &server]).output().expect("pgrep runs");
+        let children = String::from_utf8_lossy(&children.stdout);
+        let mut kill = Command::new("kill");
+        kill.arg(format!("-{name}")).arg(&server).args(children.lines());
+        assert!(kill.status().expect("kill runs").success(), "signal {name} to PostgreSQL");
+    }
+
     /// Makes an empty database and returns its URL.
     ///
     /// # Panics

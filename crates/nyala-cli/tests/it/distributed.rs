@@ -83,6 +83,10 @@ const QUERIES: &[&str] = &[
      ORDER BY item LIMIT 5",
     "SELECT store, id, rank() OVER (PARTITION BY store ORDER BY price DESC) FROM sales \
      WHERE id % 1000 = 0 ORDER BY store, 3, id LIMIT 30",
+    // A column that a condition makes constant is left out of the sort.
+    "SELECT store, item, n, rank() OVER (PARTITION BY store, paid ORDER BY n, item) FROM \
+     (SELECT store, item, paid, count(*) AS n, avg(count(*)) OVER (PARTITION BY store, paid) AS a FROM sales \
+      GROUP BY store, item, paid) t WHERE paid = true AND n > 1 ORDER BY store, 4, item LIMIT 40",
     "SELECT store, sum(sum(price)) OVER (ORDER BY store) FROM sales GROUP BY store ORDER BY store",
     "SELECT store, item, sum(price) FROM sales WHERE item < 3 GROUP BY ROLLUP (store, item) \
      ORDER BY 1 NULLS FIRST, 2 NULLS FIRST",

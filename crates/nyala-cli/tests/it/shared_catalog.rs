@@ -208,6 +208,53 @@ fn queries_go_on_while_postgresql_is_away() {
 }
 
 #[test]
+fn queries_go_on_while_postgresql_hangs() {
+    let shared = Shared::new();
+    let node = shared.node();
+    shared.with_cube(&node, 5000);
+    node.query("BUILD CUBE c");
+    let expected = node.query(SUM);
+    shared.postgres.pause();
+    std::thread::scope(|scope| {
+        let changing = scope.spawn(|| node.try_query("CREATE SCHEMA mart"));
+        assert_eq!(node.query(SUM), expected);
+        assert!(is_answered_from_cube(&node));
+        // Nobody knows whether it was made.
+        let refused = changing.join().unwrap();
+        assert!(
+            refused.status >= 500 && refused.body.contains("catalog"),
+            "{} {}",
+            refused.status,
+            refused.body
+        );
+    });
+    shared.postgres.resume();
+    eventually("a change once it answers", PATIENCE, || {
+        node.try_query("CREATE SCHEMA IF NOT EXISTS mart").status == 200
+    });
+    assert_eq!(node.query(SUM), expected);
+}
+
+#[test]
+fn a_node_that_stops_says_so_until_its_last_statement_has_ended() {
+    let shared = Shared::new();
+    let (mut one, other) = (shared.node(), shared.node());
+    let name = one.query("SELECT node FROM system.local_queries")[0][0].clone();
+    let address = one.http;
+    let running = std::thread::spawn(move || {
+        let sql = "SELECT count(*) FROM generate_series(1, 1000000) a(x), generate_series(1, 1000000) b(y) WHERE x + y = 1";
+        crate::server::send(address, &crate::server::statement_request(sql))
+    });
+    eventually("the statement", PATIENCE, || one.query("SELECT query FROM system.local_queries").len() == 2);
+    one.signal("TERM");
+    let state = format!("SELECT state FROM system.nodes WHERE node = '{name}'");
+    eventually("the node that stops", PATIENCE, || other.query(&state) == [["stopping"]]);
+    let answer = String::from_utf8_lossy(&running.join().unwrap()).into_owned();
+    assert!(answer.contains("the server stopped before the statement ended"), "{answer}");
+    eventually("its end", PATIENCE, || other.query(&state).is_empty());
+}
+
+#[test]
 fn a_database_that_outgrew_its_machine_gets_further_nodes() {
     let shared = Shared::new();
     let folder = tempfile::tempdir().unwrap();

@@ -14,7 +14,9 @@ use tokio_rustls::client::TlsStream;
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
-use super::{CONNECT_WITHIN, CONNECTION_WINDOW, MAX_RESETS, PING_EVERY, PING_WITHIN, STREAM_WINDOW};
+use super::{
+    CONNECT_WITHIN, CONNECTION_WINDOW, MAX_HEADERS, MAX_RESETS, PING_EVERY, PING_WITHIN, STREAM_WINDOW,
+};
 use crate::identity::{Identity, name_of, server_name, speaks};
 
 /// The connections of this node to others: one to each, made when it is first used and again when it broke.
@@ -67,6 +69,7 @@ impl Peers {
             .keep_alive_while_idle(true)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
+            .http2_max_header_list_size(MAX_HEADERS)
             .http2_max_concurrent_reset_streams(MAX_RESETS)
             .http2_max_local_error_reset_streams(MAX_RESETS);
         let connect = service_fn(move |_| {

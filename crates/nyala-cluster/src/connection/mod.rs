@@ -23,3 +23,5 @@ const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 1 << 30;
 /// Requests that may be given up at once: each resets its stream, which the peer would take for an attack otherwise.
 const MAX_RESETS: usize = 1 << 20;
+/// Bytes of the headers of a request or an answer. The settings of a statement travel in headers, and errors do.
+const MAX_HEADERS: u32 = 1 << 20;

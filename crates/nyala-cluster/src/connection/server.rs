@@ -17,7 +17,9 @@ use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
-use super::{CONNECT_WITHIN, CONNECTION_WINDOW, MAX_RESETS, PING_EVERY, PING_WITHIN, STREAM_WINDOW};
+use super::{
+    CONNECT_WITHIN, CONNECTION_WINDOW, MAX_HEADERS, MAX_RESETS, PING_EVERY, PING_WITHIN, STREAM_WINDOW,
+};
 use crate::identity::{Identity, speaks};
 
 /// Handshakes at once; further connections wait to be accepted.
@@ -65,6 +67,7 @@ pub async fn serve(
         .http2_keepalive_timeout(Some(PING_WITHIN))
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
+        .http2_max_header_list_size(MAX_HEADERS)
         .http2_max_pending_accept_reset_streams(Some(MAX_RESETS))
         .http2_max_local_error_reset_streams(Some(MAX_RESETS))
         .add_routes(routes)

@@ -29,6 +29,7 @@ use super::codec::Codec;
 use super::executors::{Executors, url_of};
 use super::leaves::{divide, route, task_count};
 use super::spread::SpreadExec;
+use super::windows::sorted_by_all_keys;
 use super::{headers, portable};
 
 /// Bytes that a node takes ahead from each task of another: memory that no pool limits.
@@ -68,7 +69,7 @@ impl Distribution {
         if nodes.iter().all(|node| node.id == self.own) {
             return Ok(Placed::here(plan, &state).because("this node alone: no other is an executor now"));
         }
-        let bare = portable::widened(remove_yields(Arc::clone(&plan))?)?;
+        let bare = sorted_by_all_keys(portable::widened(remove_yields(Arc::clone(&plan))?)?)?;
         if let Err(reason) = portable::check(&bare, &state) {
             return Ok(Placed::here(plan, &state).because(format!("this node alone: {reason}")));
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 use datafusion::error::DataFusionError;
-use nyala_engine::{ErrorKind, QueryError};
+use nyala_engine::{ErrorKind, QueryError, not_reached};
 use nyala_model::NodeId;
 use tonic::Status;
 
@@ -15,6 +15,9 @@ use crate::statement::{error_from_bytes, error_to_bytes, from_status};
 
 /// Begins an error within a text.
 const MARK: &str = "nyala-error:";
+
+/// What the engine below says of a task whose operators have not come within ten seconds.
+const LATE: &str = "while waiting for the plan to be set by the coordinator";
 
 /// The error as it travels.
 pub fn to_text(error: DataFusionError) -> DataFusionError {
@@ -27,10 +30,15 @@ pub fn from_any(error: DataFusionError) -> QueryError {
     if let Some(found) = within(&error.to_string()) {
         return found;
     }
-    match status_of(&error) {
-        Some(status) => from_status(&NodeId::default(), status, false),
-        None => error.into(),
+    if let Some(status) = status_of(&error) {
+        return from_status(&NodeId::default(), status, false);
     }
+    if error.to_string().contains(LATE) {
+        let message = "the nodes were too busy to begin all parts of the query in time";
+        return QueryError { transient: true, ..QueryError::new(ErrorKind::Unreadable, message) }
+            .hint("repeat it when less runs; `SELECT * FROM system.queries` lists what does");
+    }
+    error.into()
 }
 
 fn within(text: &str) -> Option<QueryError> {
@@ -61,10 +69,9 @@ fn status_of(error: &DataFusionError) -> Option<&Status> {
     None
 }
 
-/// No node can do its part while this one does not know its engine.
-pub fn not_open() -> QueryError {
-    QueryError::new(ErrorKind::ShuttingDown, "the node is starting or stopping")
-        .hint("try again when it is back")
+/// This node can do no part of a query now: the node that asks does without it.
+pub fn not_ready(own: &NodeId) -> QueryError {
+    not_reached(own, "it is starting or stopping")
 }
 
 #[cfg(test)]
@@ -90,5 +97,7 @@ mod tests {
         assert!(found.transient && found.kind == ErrorKind::Unreadable, "{found:?}");
         let twice = from_any(to_text(to_text(found.into())));
         assert!(twice.transient && twice.kind == ErrorKind::Unreadable, "{twice:?}");
+        let late = format!("Worker::execute_task timed-out {LATE}. (timed out)");
+        assert!(from_any(DataFusionError::Execution(late)).transient);
     }
 }

@@ -24,6 +24,7 @@ mod portable;
 mod scan;
 mod spread;
 mod threads;
+mod windows;
 mod workers;
 
 pub use channels::Channels;

@@ -7,13 +7,14 @@ use std::task::{Context, Poll};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_engine::{Engine, QueryError};
+use nyala_model::NodeId;
 use tokio::task::AbortHandle;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::server::NamedService;
 use tower::Service;
 
-use super::errors::not_open;
+use super::errors::not_ready;
 use super::headers::class_of;
 use crate::statement::to_status;
 
@@ -41,14 +42,15 @@ impl<S> PartService for S where
 /// A service whose requests are handled on the threads of the class of their statement, and what they spawn there, too.
 #[derive(Clone)]
 pub struct OnThreads<S> {
+    own: NodeId,
     service: S,
     engine: Arc<OnceLock<Weak<Engine>>>,
 }
 
 impl<S> OnThreads<S> {
     /// Requests fail until the engine is set.
-    pub fn new(service: S, engine: Arc<OnceLock<Weak<Engine>>>) -> Self {
-        Self { service, engine }
+    pub fn new(own: NodeId, service: S, engine: Arc<OnceLock<Weak<Engine>>>) -> Self {
+        Self { own, service, engine }
     }
 }
 
@@ -79,7 +81,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let Some(engine) = self.engine.get().and_then(Weak::upgrade) else {
-            let refused = to_status(&not_open()).into_http();
+            let refused = to_status(&not_ready(&self.own)).into_http();
             return futures::future::ready(Ok(refused)).boxed();
         };
         let threads = engine.fragment_threads(class_of(request.headers()));

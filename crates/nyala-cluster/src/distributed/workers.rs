@@ -13,14 +13,14 @@ use datafusion_distributed::{
     WorkerPlanRewriteEventResponse, WorkerQueryContext,
 };
 use futures::{FutureExt, StreamExt, stream};
-use nyala_engine::{Engine, Fragment, insert_yields};
+use nyala_engine::{Engine, ErrorKind, Fragment, QueryError, insert_yields};
 use nyala_model::NodeId;
 use tonic::codegen::http::HeaderMap;
 use uuid::Uuid;
 
 use super::channels::Channels;
 use super::codec::Codec;
-use super::errors::{not_open, to_text};
+use super::errors::{not_ready, to_text};
 use super::executors::url_of;
 use super::fragment::FragmentExec;
 use super::headers;
@@ -32,6 +32,7 @@ const LOOK: Duration = Duration::from_millis(400);
 /// The tasks that other nodes send, and this one sends to itself.
 #[derive(Clone)]
 pub struct Workers {
+    own: NodeId,
     engine: Arc<OnceLock<Weak<Engine>>>,
     /// Copies share their tasks.
     worker: Worker,
@@ -45,14 +46,14 @@ impl fmt::Debug for Workers {
 
 impl Workers {
     /// Tasks fail until the engine is set.
-    pub fn new(engine: Arc<OnceLock<Weak<Engine>>>, channels: Channels) -> Self {
-        let sessions = Sessions { engine: Arc::clone(&engine), channels };
+    pub fn new(own: NodeId, engine: Arc<OnceLock<Weak<Engine>>>, channels: Channels) -> Self {
+        let sessions = Sessions { own: own.clone(), engine: Arc::clone(&engine), channels };
         let session = move |context| {
             let sessions = sessions.clone();
             async move { sessions.begin(context).await.map_err(to_text) }.boxed()
         };
         let worker = Worker::from_session_builder(session).with_version(env!("CARGO_PKG_VERSION"));
-        Self { engine, worker }
+        Self { own, engine, worker }
     }
 
     /// As a worker of the engine below.
@@ -90,13 +91,14 @@ impl Workers {
 
     /// As a service for other nodes.
     pub fn service(&self) -> OnThreads<impl PartService> {
-        OnThreads::new(self.worker.clone().into_worker_server(), Arc::clone(&self.engine))
+        OnThreads::new(self.own.clone(), self.worker.clone().into_worker_server(), Arc::clone(&self.engine))
     }
 }
 
 /// Makes the sessions of tasks.
 #[derive(Clone)]
 struct Sessions {
+    own: NodeId,
     engine: Arc<OnceLock<Weak<Engine>>>,
     channels: Channels,
 }
@@ -105,8 +107,7 @@ impl Sessions {
     /// The session of a task: that of its statement, with what the engine below adds.
     async fn begin(&self, context: WorkerQueryContext) -> Result<SessionState> {
         let WorkerQueryContext { mut builder, headers } = context;
-        let engine = self.engine.get().and_then(Weak::upgrade).ok_or_else(not_open)?;
-        let fragment = engine.fragment(headers::read(&headers)?).await?;
+        let fragment = self.fragment(&headers).await?;
         let own = fragment.state()?;
         let mut config = builder.config().take().unwrap_or_default();
         let distributed = DistributedConfig::from_session_config(&config)?.clone();
@@ -121,6 +122,16 @@ impl Sessions {
         config.set_distributed_worker_plan_rewrite_handler(begin);
         let runtime = Arc::clone(fragment.runtime());
         Ok(SessionStateBuilder::new_from_existing(own).with_config(config).with_runtime_env(runtime).build())
+    }
+}
+
+impl Sessions {
+    /// This node's part of the statement that a request is for.
+    async fn fragment(&self, headers: &HeaderMap) -> Result<Arc<Fragment>, QueryError> {
+        let stopping = || not_ready(&self.own);
+        let engine = self.engine.get().and_then(Weak::upgrade).ok_or_else(stopping)?;
+        let begun = engine.fragment(headers::read(headers)?).await;
+        begun.map_err(|error| if error.kind == ErrorKind::ShuttingDown { stopping() } else { error })
     }
 }
 

@@ -28,14 +28,18 @@ pub fn to_status(error: &QueryError) -> Status {
     Status::with_details(Code::FailedPrecondition, "statement failed", Bytes::from(error_to_bytes(error)))
 }
 
+/// Longest message that travels, in bytes: it may repeat a value of many megabytes, and travels in a header.
+const MESSAGE_BYTES: usize = 64 << 10;
+
 /// An error as it travels.
 pub fn error_to_bytes(error: &QueryError) -> Vec<u8> {
+    let whole = &error.message;
     let message = ErrorMessage {
         kind: serde_json::to_value(error.kind)
             .ok()
             .and_then(|kind| Some(kind.as_str()?.to_owned()))
             .unwrap_or_default(),
-        message: error.message.clone(),
+        message: whole.get(..whole.floor_char_boundary(MESSAGE_BYTES)).unwrap_or_default().to_owned(),
         hint: error.hint.clone(),
         transient: error.transient,
         sqlstate: error.sqlstate.map(str::to_owned),

@@ -12,7 +12,7 @@ use nyala_sql::error::{ErrorKind, Result};
 use super::activity::Entry;
 use super::answer::Answer;
 use super::answer::Source;
-use super::answer::{Placed, PlanAnew, Start};
+use super::answer::{Again, Placed, PlanAnew, Start};
 use super::engine::Engine;
 use super::execution::Execution;
 use super::history::Recorded;
@@ -47,13 +47,14 @@ pub async fn run(query: Query<'_>, execution: Execution<'_>) -> Result<Answer> {
         context: Arc::clone(&context),
         settings: settings.clone(),
         entry: Arc::clone(running.entry()),
+        alone: false,
     };
     // Files in buckets change while they are read, and nodes that read them are lost.
     let mut again = engine.snapshots.stores().has_remote()?.then(|| planning.clone());
     let mut planned = planning.plan().await;
     if let Some(again) = again.take_if(|_| matches!(&planned, Err(error) if error.kind == ErrorKind::Changed))
     {
-        planned = again.plan_anew().await;
+        planned = again.plan_anew(Again::Divided).await;
     }
     let (mut plans, placed) = planned?;
     engine.snapshots.plans.count(false);
@@ -76,9 +77,9 @@ pub async fn run(query: Query<'_>, execution: Execution<'_>) -> Result<Answer> {
     };
     let plan_anew = again.map(|again| {
         let (entry, group) = (Arc::clone(running.entry()), Arc::clone(&group));
-        let anew = || {
+        let anew = |how| {
             again
-                .plan_anew()
+                .plan_anew(how)
                 .map_ok(move |(_, placed)| (placed.plan, memory::of_query(&placed.task, &entry, &group)))
                 .boxed()
         };
@@ -97,6 +98,8 @@ struct Planning {
     context: Arc<SnapshotContext>,
     settings: Settings,
     entry: Arc<Entry>,
+    /// Whether no other node may do a part of it.
+    alone: bool,
 }
 
 impl Planning {
@@ -107,14 +110,18 @@ impl Planning {
     }
 
     /// Plans the same query with the files and the nodes as they are then.
-    async fn plan_anew(self) -> Result<(Plans, Placed)> {
+    async fn plan_anew(self, how: Again) -> Result<(Plans, Placed)> {
         self.engine.snapshots.stores().forget_lists();
-        self.plan().await
+        Self { alone: how == Again::Alone, ..self }.plan().await
     }
 
     async fn plan_here(self) -> Result<(Plans, Placed)> {
         let state = self.context.state(&self.settings);
         let plans = plan_query(self.query, Arc::clone(&self.context), state, self.settings.clone()).await?;
+        if self.alone {
+            let placed = Placed::here(Arc::clone(&plans.physical), &plans.state);
+            return Ok((plans, placed));
+        }
         let statement = |class| part_of(&self.engine, &self.entry, &self.context, &self.settings, class);
         let placed = place(&self.engine, &plans, &self.settings, &statement).await?;
         Ok((plans, placed))

@@ -14,4 +14,4 @@ mod start;
 pub use placement::{Placed, Placement, PlannedQuery, StatementPart};
 pub use result_cache::{Known, ResultCache, ResultCacheStats, ResultKey, Source};
 pub use rows::{Answer, Batches, Completion, RowStream};
-pub use start::{PlanAnew, Start};
+pub use start::{Again, PlanAnew, Start};

@@ -27,10 +27,18 @@ use crate::query::resources::threads::{Threads, from_panic};
 /// Batches computed ahead of the client.
 const BATCHES_AHEAD: usize = 2;
 
-/// Plans a query anew, because files of its tables changed, or a node that did a part of it was lost, before the client had a
-/// row. Gives the operators and what they are started with.
+/// How a query is planned anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// As before, with the files and the nodes as they are then.
+    Divided,
+    /// By this node alone.
+    Alone,
+}
+
+/// Plans a query anew, before its client has a row. Gives the operators and what they are started with.
 pub type PlanAnew =
-    Box<dyn FnOnce() -> BoxFuture<'static, Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)>> + Send>;
+    Box<dyn FnOnce(Again) -> BoxFuture<'static, Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)>> + Send>;
 
 /// A physical plan, and the context it is started in.
 pub struct Start {
@@ -88,14 +96,19 @@ impl Start {
 
     /// Plans and begins the query once more, if files changed or a node was lost.
     async fn begin_anew(&mut self, error: QueryError) -> Result<SendableRecordBatchStream> {
-        let lost = self.is_spread && error.transient && error.kind == ErrorKind::Unreadable;
-        match self.plan_anew.take() {
-            Some(plan) if lost || error.kind == ErrorKind::Changed => {
-                let (plan, task) = plan().await?;
-                Ok(execute_stream(plan, task)?)
+        let again = match error.kind {
+            ErrorKind::Changed => Again::Divided,
+            ErrorKind::Unreadable if self.is_spread && error.transient => Again::Divided,
+            // Operators that do not work in stages may work in one process.
+            ErrorKind::Internal if self.is_spread => {
+                tracing::warn!(%error, "a query is run by one node, because several could not");
+                Again::Alone
             }
-            _ => Err(error),
-        }
+            _ => return Err(error),
+        };
+        let Some(plan) = self.plan_anew.take() else { return Err(error) };
+        let (plan, task) = plan(again).await?;
+        Ok(execute_stream(plan, task)?)
     }
 
     /// Moves batches to the client. The work ends when the client has gone, or when the statement must end, also while
