@@ -69,7 +69,7 @@ class Cluster:
         coordinators: int,
         executors: int,
         port: int = 18490,
-        memory: str = "1GiB",
+        memory: str = "3GiB",
         cache: str = "2GiB",
     ):
         self.nyala, self.work, self.port, self.memory, self.cache = nyala, work, port, memory, cache
@@ -83,7 +83,7 @@ class Cluster:
             "catalog": {"url": self.postgres.url},
             "storage": {"data": f"{lab.BUCKET}/cuboids/"},
             "node": {"listen": f"127.0.0.1:{port + 200}", "secret": SECRET, "executor": executor},
-            "query": {"memory_limit_bytes": self.memory},
+            "query": {"memory_limit_bytes": self.memory if executor else "1GiB"},
         }
         cache = {"disk_bytes": self.cache, "memory_bytes": "64MiB"}
         return lab.Server(self.nyala, self.work, name, lab.BUCKET, port, cache, sections)

@@ -136,7 +136,7 @@ def main() -> None:
     arguments.add_argument("--whole", action="store_true", help="each stream asks every query")
     arguments.add_argument("--coordinators", type=int, default=2)
     arguments.add_argument("--executors", type=int, default=3)
-    arguments.add_argument("--memory", default="1200MiB", help="memory limit of each node's queries")
+    arguments.add_argument("--memory", default="3GiB", help="memory limit of each executor's queries; coordinators have 1 GiB")
     options = arguments.parse_args()
     nodes.stop_on_signals()
     lab.up(options.work)

@@ -109,7 +109,7 @@ impl Cluster {
                 let routes = Routes::new(self.statements.service()).add_service(self.workers.service());
                 tokio::select! {
                     served = serve(listener, routes, stop) => Ok(served?),
-                    () = self.workers.let_go_for_ever() => Ok(()),
+                    () = self.workers.sweep_ended_tasks() => Ok(()),
                 }
             }
             None => Ok(()),

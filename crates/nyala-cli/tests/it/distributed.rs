@@ -128,6 +128,51 @@ fn several_nodes_give_the_answers_of_one() {
     }
 }
 
+/// Queries with what is left out when operators are sent to other nodes, or would give rows on each of them.
+const KEPT_TOGETHER: &[&str] = &[
+    "SELECT id, count(*) FILTER (WHERE paid) OVER (PARTITION BY store) FROM sales ORDER BY id LIMIT 20",
+    "SELECT id, sum(DISTINCT item) OVER (PARTITION BY store) FROM sales ORDER BY id LIMIT 20",
+    "SELECT id, lag(price) IGNORE NULLS OVER (PARTITION BY store ORDER BY id) FROM sales ORDER BY id LIMIT 20",
+    "SELECT id, row_number() OVER (PARTITION BY store ORDER BY id DESC), lag(price) OVER (PARTITION BY store ORDER BY id) \
+     FROM sales ORDER BY id LIMIT 20",
+    "SELECT count(*) FROM (SELECT price FROM sales UNION ALL SELECT avg(price) FROM sales WHERE false) t",
+    "SELECT count(*) FROM (SELECT id FROM sales LIMIT 4294967296) t",
+    "SELECT count(random()) FROM sales",
+];
+
+/// Queries that take as many rows as they say, wherever these come from.
+const LIMITED: &[&str] = &[
+    "SELECT count(*) FROM (SELECT * FROM big LIMIT 5) t",
+    "SELECT count(*) FROM ((SELECT v FROM big LIMIT 5) UNION ALL (SELECT v FROM big LIMIT 7)) t",
+    "SELECT sum(n) FROM (SELECT v % 3, count(*) AS n FROM (SELECT * FROM big LIMIT 1000) t GROUP BY 1) u",
+    "SELECT count(*) FROM (SELECT * FROM big OFFSET 10 LIMIT 5) t",
+    "SELECT count(*) FROM (SELECT * FROM big WHERE v % 2 = 0 LIMIT 9) t",
+];
+
+#[test]
+fn nothing_of_a_query_is_lost_on_the_way() {
+    let nodes = Nodes::with_tables(2);
+    let alone = json!({"nyala.distributed": "off"});
+    for sql in KEPT_TOGETHER {
+        divided(&nodes.coordinator, sql).unwrap_err();
+        assert_eq!(nodes.coordinator.query(sql), nodes.coordinator.query_with(sql, &alone), "{sql}");
+    }
+    // A file of several parts, with several row groups in each.
+    let file = format!("s3://{BUCKET}/big/0.parquet");
+    let sql = "SELECT v, md5(v::text) AS a, md5((v + 1)::text) AS b FROM generate_series(1, 600000) AS s(v)";
+    nodes.coordinator.query(&format!("COPY ({sql}) TO '{file}' (ROW_GROUP_SIZE 20000)"));
+    nodes
+        .coordinator
+        .query(&format!("CREATE EXTERNAL TABLE big STORED AS PARQUET LOCATION 's3://{BUCKET}/big/'"));
+    for sql in LIMITED {
+        assert_eq!(nodes.coordinator.query(sql), nodes.coordinator.query_with(sql, &alone), "{sql}");
+    }
+    assert_eq!(nodes.coordinator.query("SELECT * FROM big LIMIT 5").len(), 5);
+    let all = "SELECT count(*), sum(v), count(DISTINCT a) FROM big";
+    divided(&nodes.coordinator, all).unwrap();
+    assert_eq!(nodes.coordinator.query(all), nodes.coordinator.query_with(all, &alone));
+}
+
 #[test]
 fn settings_and_errors_travel_with_a_query() {
     let nodes = Nodes::with_tables(2);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::common::{internal_datafusion_err, internal_err, not_impl_err};
 use datafusion::error::Result;
 use datafusion::execution::{FunctionRegistry, TaskContext};
-use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, WindowUDF};
+use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, Volatility, WindowUDF};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{
     PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
@@ -92,8 +92,12 @@ impl Checks {
     }
 }
 
-/// Aggregates over windows that end soon once their statement must end, also without being asked row by row.
+/// Aggregates whose value for one window takes a constant time: a statement ends soon without being asked at each row.
 const QUICK_IN_WINDOWS: [&str; 5] = ["avg", "count", "max", "min", "sum"];
+
+/// Window functions that are encoded whole: of others, IGNORE NULLS and the reading from the end are left out.
+const WHOLE_WINDOW_FUNCTIONS: [&str; 6] =
+    ["cume_dist", "dense_rank", "ntile", "percent_rank", "rank", "row_number"];
 
 fn is_known(name: &str, is_same: bool) -> Result<()> {
     match is_same {
@@ -123,8 +127,10 @@ impl PhysicalExtensionCodec for Checks {
     }
 
     fn try_encode_udf(&self, function: &ScalarUDF, _bytes: &mut Vec<u8>) -> Result<()> {
+        // Functions that act on their session, as `pg_notify` does, are volatile; another node has no such session.
+        let is_steady = function.signature().volatility != Volatility::Volatile;
         let known = self.task.udf(function.name()).is_ok_and(|known| *known == *function);
-        is_known(function.name(), known || is_unnamed(function))
+        is_known(function.name(), (known && is_steady) || is_unnamed(function))
     }
 
     fn try_encode_higher_order_function(
@@ -147,6 +153,7 @@ impl PhysicalExtensionCodec for Checks {
     }
 
     fn try_encode_udwf(&self, function: &WindowUDF, _bytes: &mut Vec<u8>) -> Result<()> {
-        is_known(function.name(), self.task.udwf(function.name()).is_ok_and(|known| *known == *function))
+        let is_same = self.task.udwf(function.name()).is_ok_and(|known| *known == *function);
+        is_known(function.name(), is_same && WHOLE_WINDOW_FUNCTIONS.contains(&function.name()))
     }
 }

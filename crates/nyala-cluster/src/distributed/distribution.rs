@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
@@ -26,6 +27,7 @@ use nyala_model::{CatalogSnapshot, NodeEntry, NodeId};
 
 use super::channels::Channels;
 use super::codec::Codec;
+use super::ends::EndsExec;
 use super::executors::{Executors, url_of};
 use super::leaves::{divide, route, task_count};
 use super::spread::SpreadExec;
@@ -59,28 +61,31 @@ impl Distribution {
         Self { own, address, channels, worker, planner }
     }
 
-    async fn divided(&self, query: PlannedQuery<'_>) -> Result<Placed> {
-        let PlannedQuery { plan, mut state, .. } = query;
+    /// The query, divided; the reason if it is not.
+    async fn divided(&self, query: &PlannedQuery<'_>) -> Result<std::result::Result<Placed, String>> {
+        let plan = &query.plan;
         if !portable::reads_shared_files(plan.as_ref()) {
-            let reason = "this node alone: it reads more than Parquet files in buckets";
-            return Ok(Placed::here(plan, &state).because(reason));
+            return Ok(Err("it reads more than Parquet files in buckets".to_owned()));
         }
         let nodes = self.nodes((query.executors)());
         if nodes.iter().all(|node| node.id == self.own) {
-            return Ok(Placed::here(plan, &state).because("this node alone: no other is an executor now"));
+            return Ok(Err("no other is an executor now".to_owned()));
         }
-        let bare = sorted_by_all_keys(portable::widened(remove_yields(Arc::clone(&plan))?)?)?;
-        if let Err(reason) = portable::check(&bare, &state) {
-            return Ok(Placed::here(plan, &state).because(format!("this node alone: {reason}")));
+        let bare = sorted_by_all_keys(portable::widened(remove_yields(Arc::clone(plan))?)?)?;
+        if let Err(reason) = portable::check(&bare, query.logical, &query.state) {
+            return Ok(Err(reason.to_string()));
         }
+        let mut state = query.state.clone();
         self.configure(state.config_mut(), &nodes, headers::write((query.statement)())?)?;
         let divided = self.divide(bare, &mut state).await?;
         if !divided.is::<DistributedExec>() {
-            return Ok(Placed::here(plan, &state).because("this node alone: no operator can be divided"));
+            return Ok(Err("no operator can be divided".to_owned()));
         }
-        let plan = Arc::new(SpreadExec::new(with_yields(divided)?, self.channels.clone()));
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let divided = with_yields(divided, &has_ended)?;
+        let plan = Arc::new(SpreadExec::new(divided, self.channels.clone(), has_ended));
         let names: Vec<&str> = nodes.iter().map(|node| node.id.0.as_str()).collect();
-        Ok(Placed { plan, task: state.task_ctx(), is_spread: true, note: names.join(", ") })
+        Ok(Ok(Placed { plan, task: state.task_ctx(), is_spread: true, note: names.join(", ") }))
     }
 
     /// The nodes that take part, without those whose connections broke lately, if others are left.
@@ -137,14 +142,24 @@ impl Placement for Distribution {
         &'a self,
         query: PlannedQuery<'a>,
     ) -> BoxFuture<'a, std::result::Result<Placed, QueryError>> {
-        async move { Ok(self.divided(query).await?) }.boxed()
+        async move {
+            // What cannot be divided can still be computed.
+            let divided = self.divided(&query).await.unwrap_or_else(|error| Err(error.to_string()));
+            Ok(divided.unwrap_or_else(|reason| {
+                Placed::here(query.plan, &query.state).because(format!("this node alone: {reason}"))
+            }))
+        }
+        .boxed()
     }
 }
 
 /// The operators of this node's own stage, with places to yield; those of the other stages get theirs where they run.
-fn with_yields(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+fn with_yields(plan: Arc<dyn ExecutionPlan>, has_ended: &Arc<AtomicBool>) -> Result<Arc<dyn ExecutionPlan>> {
     let stages = plan.children().into_iter().cloned();
-    let stages = stages.map(|stage| insert_yields(stage, &|operator| is_boundary(operator)));
+    let stages = stages.map(|stage| -> Result<Arc<dyn ExecutionPlan>> {
+        let stage = insert_yields(stage, &|operator| is_boundary(operator))?;
+        Ok(Arc::new(EndsExec::new(stage, Arc::clone(has_ended))))
+    });
     let stages = stages.collect::<Result<Vec<_>>>()?;
     replace_children_if_necessary(plan, stages)
 }

@@ -2,7 +2,6 @@
 //! within the text.
 
 use std::error::Error;
-use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
@@ -27,46 +26,59 @@ pub fn to_text(error: DataFusionError) -> DataFusionError {
 
 /// The error that a part of a query, or the way to it, failed with.
 pub fn from_any(error: DataFusionError) -> QueryError {
-    if let Some(found) = within(&error.to_string()) {
-        return found;
-    }
-    if let Some(status) = status_of(&error) {
-        return from_status(&NodeId::default(), status, false);
-    }
-    if error.to_string().contains(LATE) {
-        let message = "the nodes were too busy to begin all parts of the query in time";
-        return QueryError { transient: true, ..QueryError::new(ErrorKind::Unreadable, message) }
-            .hint("repeat it when less runs; `SELECT * FROM system.queries` lists what does");
+    match innermost(&error) {
+        Innermost::Text(text) if text.starts_with(MARK) => {
+            if let Some(found) = marked(text) {
+                return found;
+            }
+        }
+        Innermost::Text(text) if text.contains(LATE) => {
+            let message = "the nodes were too busy to begin all parts of the query in time";
+            return QueryError { transient: true, ..QueryError::new(ErrorKind::Unreadable, message) }
+                .hint("repeat it when less runs; `SELECT * FROM system.queries` lists what does");
+        }
+        Innermost::Status(status) => return from_status(&NodeId::default(), status, false),
+        Innermost::Text(_) | Innermost::Other => {}
     }
     error.into()
 }
 
-fn within(text: &str) -> Option<QueryError> {
-    let (_, rest) = text.split_once(MARK)?;
-    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '+' && c != '/').unwrap_or(rest.len());
-    error_from_bytes(&BASE64_STANDARD_NO_PAD.decode(rest.get(..end)?).ok()?)
+/// The error of a text that begins with the mark. Values that a client sent stand in the middle of texts only.
+fn marked(text: &str) -> Option<QueryError> {
+    error_from_bytes(&BASE64_STANDARD_NO_PAD.decode(text.strip_prefix(MARK)?).ok()?)
 }
 
-/// The answer of a connection that broke.
-fn status_of(error: &DataFusionError) -> Option<&Status> {
-    let mut cause: Option<&(dyn Error + 'static)> = match error {
-        DataFusionError::Shared(shared) => return status_of(Arc::as_ref(shared)),
-        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
-            return status_of(inner);
-        }
-        DataFusionError::External(inner) => Some(inner.as_ref()),
-        _ => None,
-    };
+/// What an error is within what the engine below has put around it.
+enum Innermost<'a> {
+    Text(&'a str),
+    Status(&'a Status),
+    Other,
+}
+
+fn innermost(error: &DataFusionError) -> Innermost<'_> {
+    match error {
+        DataFusionError::Execution(text) => Innermost::Text(text),
+        DataFusionError::Shared(inner) => innermost(inner),
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => innermost(inner),
+        DataFusionError::Collection(all) => all.first().map_or(Innermost::Other, innermost),
+        DataFusionError::External(inner) => innermost_of(inner.as_ref()),
+        DataFusionError::ArrowError(inner, _) => innermost_of(inner.as_ref()),
+        _ => Innermost::Other,
+    }
+}
+
+fn innermost_of<'a>(error: &'a (dyn Error + 'static)) -> Innermost<'a> {
+    let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(status) = error.downcast_ref::<Status>() {
-            return Some(status);
+            return Innermost::Status(status);
         }
         if let Some(inner) = error.downcast_ref::<DataFusionError>() {
-            return status_of(inner);
+            return innermost(inner);
         }
         cause = error.source();
     }
-    None
+    Innermost::Other
 }
 
 /// This node can do no part of a query now: the node that asks does without it.
@@ -76,6 +88,8 @@ pub fn not_ready(own: &NodeId) -> QueryError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -83,10 +97,13 @@ mod tests {
         let error = QueryError::new(ErrorKind::ResourcesExhausted, "too much: a/b+c=").hint("less");
         let sent = to_text(to_text(error.clone().into()));
         // What the engine below makes of it on the way.
+        let text = sent.to_string();
         let arrived = DataFusionError::Shared(Arc::new(sent.context("stage 3")));
-        let arrived = DataFusionError::Execution(format!("External error: {arrived}"));
-        let found = from_any(arrived);
+        let found = from_any(DataFusionError::External(Box::new(arrived)));
         assert_eq!((found.kind, found.message, found.hint), (error.kind, error.message, error.hint));
+        // A value that a client has sent is no error of a node.
+        let forged = from_any(DataFusionError::Execution(format!("cannot cast '{text}'")));
+        assert_ne!(forged.kind, error.kind);
     }
 
     #[test]

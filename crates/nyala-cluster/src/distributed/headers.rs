@@ -36,6 +36,8 @@ struct PartMessage {
     settings: Vec<SettingMessage>,
     #[prost(uint64, tag = "9")]
     version: u64,
+    #[prost(uint64, tag = "10")]
+    begun_ms: u64,
 }
 
 const CLASSES: [(CostClass, &str); 4] = [
@@ -66,6 +68,7 @@ pub fn write(part: StatementPart) -> Result<HeaderMap, QueryError> {
         },
         settings: part.settings.into_iter().map(SettingMessage::from).collect(),
         version: part.version.0,
+        begun_ms: part.begun_ms,
     };
     let value = BASE64_STANDARD_NO_PAD.encode(message.encode_to_vec());
     let value = HeaderValue::from_str(&value).map_err(QueryError::internal)?;
@@ -101,6 +104,7 @@ pub fn read(headers: &HeaderMap) -> Result<StatementPart, QueryError> {
     Ok(StatementPart {
         node: NodeId(message.node),
         query_id: message.query_id,
+        begun_ms: message.begun_ms,
         text: message.text,
         class: class_of(headers),
         options: SessionOptions {
@@ -125,6 +129,7 @@ mod tests {
         let part = StatementPart {
             node: NodeId("n1".to_owned()),
             query_id: 7,
+            begun_ms: 1_700_000_000_000,
             text: "SELECT 'ü\n'".to_owned(),
             class: CostClass::Short,
             options: SessionOptions {

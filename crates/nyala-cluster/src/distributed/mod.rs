@@ -15,6 +15,7 @@
 mod channels;
 mod codec;
 mod distribution;
+mod ends;
 mod errors;
 mod executors;
 mod fragment;

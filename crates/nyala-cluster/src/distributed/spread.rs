@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -22,12 +23,14 @@ use super::errors::from_any;
 pub struct SpreadExec {
     input: Arc<dyn ExecutionPlan>,
     channels: Channels,
+    /// Whether all rows have come.
+    has_ended: Arc<AtomicBool>,
 }
 
 impl SpreadExec {
-    /// Over the operator that sends the parts.
-    pub fn new(input: Arc<dyn ExecutionPlan>, channels: Channels) -> Self {
-        Self { input, channels }
+    /// Over the operator that sends the parts. `has_ended` tells when the operators of this node have given all rows.
+    pub fn new(input: Arc<dyn ExecutionPlan>, channels: Channels, has_ended: Arc<AtomicBool>) -> Self {
+        Self { input, channels, has_ended }
     }
 }
 
@@ -82,7 +85,13 @@ impl ExecutionPlan for SpreadExec {
             DataFusionError::from(error)
         };
         let rows = self.input.execute(partition, task).map_err(&told)?;
-        let rows = rows.map(move |batch| batch.map_err(&told));
+        let has_ended = Arc::clone(&self.has_ended);
+        let rows = rows.filter_map(move |batch| {
+            let batch = batch.map_err(&told);
+            // A node whose part has ended may be gone before it has said so.
+            let late = batch.is_err() && has_ended.load(Ordering::Acquire);
+            std::future::ready((!late).then_some(batch))
+        });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.input.schema(), rows)))
     }
 }

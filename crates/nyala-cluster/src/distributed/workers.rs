@@ -63,18 +63,18 @@ impl Workers {
 
     /// Lets go of tasks that have ended. The engine below keeps what it has removed from its list of tasks, with all that their
     /// operators hold, until it looks at the list again, which on an idle node is never.
-    pub async fn let_go_for_ever(&self) {
+    pub async fn sweep_ended_tasks(&self) {
         loop {
             tokio::time::sleep(LOOK).await;
             let Some(engine) = self.engine.get().and_then(Weak::upgrade) else { continue };
             if engine.has_fragments() {
-                self.look_at_tasks().await;
+                self.sweep().await;
             }
         }
     }
 
     /// Asks for a task that is never begun: it names no statement.
-    async fn look_at_tasks(&self) {
+    async fn sweep(&self) {
         let Ok(nowhere) = url_of(&NodeId::default(), "nowhere") else { return };
         let request = SetPlanRequest {
             task_key: TaskKey { query_id: Uuid::nil(), stage_id: 0, task_number: 0 },

@@ -82,8 +82,15 @@ impl Drop for Fragment {
     }
 }
 
-/// A statement of another node, and the snapshot it is planned with.
-type Key = (NodeId, u64, SnapshotVersion);
+/// A statement of another node, as it was planned.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    pub node: NodeId,
+    pub query_id: u64,
+    /// Numbers begin anew when a node starts.
+    pub begun_ms: u64,
+    pub version: SnapshotVersion,
+}
 
 /// The statements of other nodes that this one does parts of.
 #[derive(Debug, Default)]

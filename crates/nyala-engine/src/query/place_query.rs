@@ -25,6 +25,7 @@ pub async fn place(
     let class = plans.cost_class()?;
     let query = PlannedQuery {
         plan: plans.physical.clone(),
+        logical: &plans.logical,
         state: plans.state.clone(),
         class,
         executors: &|| engine.nodes.executors(),
@@ -44,6 +45,7 @@ pub fn part_of(
     StatementPart {
         node: engine.node.clone(),
         query_id: entry.id,
+        begun_ms: entry.begun_ms,
         text: entry.text.to_string(),
         class,
         options: entry.owner.as_ref().clone(),

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use super::activity::{Phase, Running};
 use super::answer::StatementPart;
 use super::engine::{Engine, Observed};
-use super::fragments::Fragment;
+use super::fragments::{Fragment, Key};
 use super::options::SessionOptions;
 use super::plan::cost_class::CostClass;
 use super::resources::memory;
@@ -24,12 +24,16 @@ impl Engine {
         let options = SessionOptions { sent_by: Some(part.node.clone()), ..part.options };
         let session = self.session(options);
         for (name, value) in &part.settings {
-            session.set(name, value)?;
+            // They are of each node: its threads, and its groups.
+            if name != "datafusion.execution.target_partitions" && name != "nyala.resource_group" {
+                session.set(name, value)?;
+            }
         }
         let settings = session.settings();
         let group = session.group(&settings)?;
         let context = self.snapshots.current();
-        let key = (part.node, part.query_id, part.version);
+        let key =
+            Key { node: part.node, query_id: part.query_id, begun_ms: part.begun_ms, version: part.version };
         self.fragments.of(key, || {
             let Observed { counters, registry, .. } = &self.observed;
             let cancel = self.runtime.stopping.child_token();

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use datafusion::execution::{SessionState, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::future::BoxFuture;
 use nyala_model::{NodeEntry, NodeId, SnapshotVersion};
@@ -16,6 +17,8 @@ use crate::query::plan::cost_class::CostClass;
 pub struct PlannedQuery<'a> {
     /// Its operators.
     pub plan: Arc<dyn ExecutionPlan>,
+    /// What they were made from.
+    pub logical: &'a LogicalPlan,
     /// What it was planned with.
     pub state: SessionState,
     /// How much work it is.
@@ -66,6 +69,8 @@ pub struct StatementPart {
     pub node: NodeId,
     /// The number of the statement there.
     pub query_id: u64,
+    /// When it began, in milliseconds since the Unix epoch by that node's clock.
+    pub begun_ms: u64,
     /// Its text, which shows no secrets.
     pub text: String,
     /// How much work it is.

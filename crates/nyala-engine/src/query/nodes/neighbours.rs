@@ -1,12 +1,13 @@
 //! The caches of other nodes, asked for blocks that this one lacks.
 
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_model::{Homes, NodeEntry, PART_BYTES, PlacedFile};
+use nyala_model::{Homes, NodeEntry, NodeId, PART_BYTES, PlacedFile};
 use nyala_storage::object::cache::{Neighbours, WantedBlocks};
 
 use super::elsewhere::OtherNodes;
@@ -15,18 +16,26 @@ use super::membership::Nodes;
 /// How long another node may take: a store takes about as long.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Asks one node: that which would be the home of the blocks if this one were not there. Of a node that has just come it is the
-/// home of before, and of one that reads nothing but footers, the home.
+/// A node that did not answer is not asked for this long.
+const AVOID_FOR: Duration = Duration::from_secs(5);
+
+/// Asks the node that is the home of the blocks among all other executors. If this node has just joined, that is their former
+/// home. If this node only reads footers, that is their home.
 #[derive(Debug)]
 pub struct NodeCaches {
     /// They know the cache, which knows this.
     nodes: Weak<Nodes>,
     elsewhere: Arc<dyn OtherNodes>,
+    silent: Mutex<HashMap<NodeId, Instant>>,
 }
 
 impl NodeCaches {
     pub fn new(nodes: &Arc<Nodes>, elsewhere: Arc<dyn OtherNodes>) -> Self {
-        Self { nodes: Arc::downgrade(nodes), elsewhere }
+        Self { nodes: Arc::downgrade(nodes), elsewhere, silent: Mutex::default() }
+    }
+
+    fn silent(&self) -> MutexGuard<'_, HashMap<NodeId, Instant>> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn home(&self, wanted: &WantedBlocks) -> Option<NodeEntry> {
@@ -43,9 +52,16 @@ impl Neighbours for NodeCaches {
     fn blocks(&self, wanted: WantedBlocks) -> BoxFuture<'_, Vec<(u64, Bytes)>> {
         async move {
             let Some(home) = self.home(&wanted) else { return Vec::new() };
+            if self.silent().get(&home.id).is_some_and(|since| since.elapsed() < AVOID_FOR) {
+                return Vec::new();
+            }
             let asked = tokio::time::timeout(PATIENCE, self.elsewhere.blocks(&home, &wanted)).await;
+            let answered = asked.ok().and_then(Result::ok);
+            if answered.is_none() {
+                self.silent().insert(home.id, Instant::now());
+            }
             // A node that does not answer is no reason to fail: the store has the blocks.
-            asked.ok().and_then(Result::ok).unwrap_or_default()
+            answered.unwrap_or_default()
         }
         .boxed()
     }

@@ -178,7 +178,7 @@ impl Flights {
         Arc::new(Self { listed: Mutex::default(), room, runtime, neighbours: OnceLock::new() })
     }
 
-    /// From now on other caches are asked before a store is. Only the first are.
+    /// From now on other caches are asked before a store is. Later calls change nothing.
     pub fn ask_first(&self, neighbours: Arc<dyn Neighbours>) {
         let _ = self.neighbours.set(neighbours);
     }

@@ -97,7 +97,7 @@ impl BlockCache {
         Ok(Arc::new(Self { options, memory, disk, flights, runtime, stats }))
     }
 
-    /// From now on other caches are asked before a store is. Only the first are.
+    /// From now on other caches are asked before a store is. Later calls change nothing.
     pub fn ask_first(&self, neighbours: Arc<dyn Neighbours>) {
         self.flights.ask_first(neighbours);
     }

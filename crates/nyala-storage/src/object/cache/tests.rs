@@ -199,6 +199,55 @@ fn load(counter: &std::sync::atomic::AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
+/// Another node's cache, and how often it was asked. What it gives may be damaged on the way.
+#[derive(Debug)]
+struct Neighbour {
+    cache: Arc<BlockCache>,
+    asked: AtomicUsize,
+    cuts: bool,
+}
+
+impl Neighbours for Neighbour {
+    fn blocks(&self, wanted: WantedBlocks) -> futures::future::BoxFuture<'_, Vec<(u64, Bytes)>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let mut lent = self.cache.lend(&wanted);
+        if self.cuts {
+            lent.iter_mut().for_each(|(_, data)| data.truncate(7));
+        }
+        Box::pin(futures::future::ready(lent))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_of_other_nodes_are_borrowed_before_the_store_is_asked() {
+    for cuts in [false, true] {
+        let (one, other) = (Test::new(1 << 30, 0), Test::new(1 << 30, 0));
+        let data = content(10 * BLOCK + 777, 1);
+        let file = one.file("a", &data).await;
+        // The other node has blocks 2 to 4, and the last.
+        other
+            .cache
+            .read(&file, &[2 * BLOCK..5 * BLOCK, 10 * BLOCK..10 * BLOCK + 777], Fill::Keep, &other.tally)
+            .await
+            .unwrap();
+        other.settle().await;
+        let neighbour =
+            Arc::new(Neighbour { cache: Arc::clone(&other.cache), asked: AtomicUsize::new(0), cuts });
+        one.cache.ask_first(Arc::clone(&neighbour) as _);
+        let before = one.store.gets();
+        let found = one.read(&file, 0..10 * BLOCK + 777).await.unwrap();
+        assert!(found[..] == data[..], "cuts: {cuts}");
+        let borrowed = load(&one.cache.stats().borrowed_bytes);
+        // Without its blocks: 0 and 1, and 5 to 9.
+        let (requests, bytes) = if cuts { (1, 0) } else { (2, 3 * BLOCK + 777) };
+        assert_eq!((one.store.gets() - before, borrowed), (requests, bytes), "cuts: {cuts}");
+        assert!(neighbour.asked.load(Ordering::SeqCst) > 0);
+        one.settle().await;
+        one.read(&file, 0..10 * BLOCK + 777).await.unwrap();
+        assert_eq!(one.store.gets() - before, requests, "what was borrowed is kept");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_read_asks_the_store_for_nothing() {
     for (disk, memory) in [(1 << 30, 0), (0, 1 << 30), (1 << 30, 1 << 20)] {
