@@ -6,7 +6,8 @@
 //! node B: Engine ◀──run_forwarded── Statements ◀── Listener           ┘
 //! ```
 //!
-//! Small requests, to list or to end what runs, go the same way: `OtherNodes::ask` there, `Engine::administer` here.
+//! Small requests, to list or to end what runs, go the same way: `OtherNodes::ask` there, `Engine::administer` here. So do the parts
+//! of queries that several nodes do ([`distributed`]), and blocks that one node's cache has and another's lacks ([`blocks`]).
 //!
 //! Who lives, and where, is in the catalog. This crate deliberately knows nothing of clients' protocols, nor of how statements
 //! are run.

@@ -27,9 +27,10 @@ use nyala_model::{CatalogSnapshot, NodeEntry, NodeId};
 
 use super::channels::Channels;
 use super::codec::Codec;
-use super::ends::EndsExec;
+use super::ends::NotesEnd;
 use super::executors::{Executors, url_of};
 use super::leaves::{divide, route, task_count};
+use super::pass::PassExec;
 use super::spread::SpreadExec;
 use super::windows::sorted_by_all_keys;
 use super::{headers, portable};
@@ -158,7 +159,7 @@ fn with_yields(plan: Arc<dyn ExecutionPlan>, has_ended: &Arc<AtomicBool>) -> Res
     let stages = plan.children().into_iter().cloned();
     let stages = stages.map(|stage| -> Result<Arc<dyn ExecutionPlan>> {
         let stage = insert_yields(stage, &|operator| is_boundary(operator))?;
-        Ok(Arc::new(EndsExec::new(stage, Arc::clone(has_ended))))
+        Ok(Arc::new(PassExec::new(stage, Arc::new(NotesEnd(Arc::clone(has_ended))))))
     });
     let stages = stages.collect::<Result<Vec<_>>>()?;
     replace_children_if_necessary(plan, stages)

@@ -1,101 +1,63 @@
 //! The head of the operators that a node runs for another: they compute in the scope of their statement and end with it.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use datafusion::common::internal_err;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use datafusion_distributed::BroadcastExec;
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use nyala_engine::Fragment;
 
 use super::errors::to_text;
+use super::pass::{Pass, PassExec};
 
 /// Runs its input in the scope of a statement, and gives errors the form in which they travel.
 #[derive(Debug)]
-pub struct FragmentExec {
-    input: Arc<dyn ExecutionPlan>,
-    fragment: Arc<Fragment>,
-}
+struct InScope(Arc<Fragment>);
 
-impl FragmentExec {
-    /// The operators of a task, in the scope of their statement. The operator that divides rows among the tasks of the next
-    /// stage stays on top, where the engine below looks for it.
-    pub fn at_the_head(
-        plan: Arc<dyn ExecutionPlan>,
-        fragment: &Arc<Fragment>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let within = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
-            Arc::new(Self { input: Arc::clone(input), fragment: Arc::clone(fragment) })
-        };
-        match plan.children()[..] {
-            [input] if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() => {
-                let input = within(input);
-                replace_children_if_necessary(plan, vec![input])
-            }
-            _ => Ok(within(&plan)),
+/// The operators of a task, in the scope of their statement. The operator that divides rows among the tasks of the next stage
+/// stays on top, where the engine below looks for it.
+pub fn in_scope(plan: Arc<dyn ExecutionPlan>, fragment: &Arc<Fragment>) -> Result<Arc<dyn ExecutionPlan>> {
+    let within = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
+        Arc::new(PassExec::new(Arc::clone(input), Arc::new(InScope(Arc::clone(fragment)))))
+    };
+    match plan.children()[..] {
+        [input] if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() => {
+            let input = within(input);
+            replace_children_if_necessary(plan, vec![input])
         }
+        _ => Ok(within(&plan)),
     }
 }
 
-impl DisplayAs for FragmentExec {
-    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("FragmentExec")
-    }
-}
-
-impl ExecutionPlan for FragmentExec {
-    fn name(&self) -> &str {
-        "FragmentExec"
+impl Pass for InScope {
+    fn name(&self) -> &'static str {
+        "InScopeExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
+    fn rows(
         &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let [input] = children.as_slice() else {
-            return internal_err!("it has one input, not {}", children.len());
-        };
-        Ok(Arc::new(Self { input: Arc::clone(input), fragment: Arc::clone(&self.fragment) }))
-    }
-
-    fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let scope = self.fragment.scope();
-        let rows = scope.call(|| self.input.execute(partition, task)).map_err(to_text)?;
-        let fragment = Arc::clone(&self.fragment);
+        input: &dyn ExecutionPlan,
+        partition: usize,
+        task: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let rows = self.0.scope().call(|| input.execute(partition, task)).map_err(to_text)?;
+        let fragment = Arc::clone(&self.0);
         let must_end = async move { fragment.must_end().await }.boxed();
-        let schema = self.input.schema();
-        Ok(Box::pin(Rows { schema, rows: Some(rows), must_end, fragment: Arc::clone(&self.fragment) }))
+        Ok(Box::pin(Rows {
+            schema: input.schema(),
+            rows: Some(rows),
+            must_end,
+            fragment: Arc::clone(&self.0),
+        }))
     }
 }
 

@@ -21,6 +21,7 @@ mod executors;
 mod fragment;
 mod headers;
 mod leaves;
+mod pass;
 mod portable;
 mod scan;
 mod spread;

@@ -22,7 +22,7 @@ use super::channels::Channels;
 use super::codec::Codec;
 use super::errors::{not_ready, to_text};
 use super::executors::url_of;
-use super::fragment::FragmentExec;
+use super::fragment::in_scope;
 use super::headers;
 use super::threads::{OnThreads, PartService};
 
@@ -142,5 +142,5 @@ fn begin(event: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEventResp
         .get_extension()
         .ok_or_else(|| DataFusionError::Internal("a task has no statement".to_owned()))?;
     let plan = insert_yields(event.plan, &|_| false)?;
-    Ok(WorkerPlanRewriteEventResponse::new(FragmentExec::at_the_head(plan, &fragment)?))
+    Ok(WorkerPlanRewriteEventResponse::new(in_scope(plan, &fragment)?))
 }

@@ -171,7 +171,7 @@ impl Entry {
     /// Makes its threads end. It is listed until they have.
     pub fn end_work(&self) {
         if let Some(account) = self.account.get() {
-            self.ending.store(true, Ordering::Relaxed);
+            self.ending.store(true, Ordering::Release);
             account.end(Reason::Cancelled);
         }
         // Operators keep the tasks that they spawned, and these tasks keep the statement listed.
@@ -180,7 +180,7 @@ impl Entry {
 
     /// Whether its client is gone or has its answer, while threads still compute.
     pub fn is_ending(&self) -> bool {
-        self.ending.load(Ordering::Relaxed)
+        self.ending.load(Ordering::Acquire)
     }
 
     /// Records the plan that computes it, for the watchdog.

@@ -77,7 +77,10 @@ impl Start {
             entry.has_computed();
             // The slot is free by now: a client that reads nothing must not keep it.
             if let Err(error) = done {
-                fail(&counters, &entry, &error);
+                // Work that is told to end because its client is gone has not failed.
+                if !entry.is_ending() {
+                    fail(&counters, &entry, &error);
+                }
                 let _ = sender.send(Err(error)).await;
             }
         }));
