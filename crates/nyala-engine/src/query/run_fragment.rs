@@ -42,7 +42,7 @@ impl Engine {
             entry.enter(Phase::Running);
             // Known to the guard of the process's memory from now on.
             self.runtime.threads.works().add(entry.account());
-            let runtime = memory::runtime_of_query(&self.snapshots.source().runtime, entry, &group);
+            let runtime = memory::runtime_of_parts(&self.snapshots.source().runtime, entry, &group);
             Ok(Fragment { context, settings, runtime, cancel, running })
         })
     }

@@ -33,6 +33,47 @@ pub fn runtime_of_query(runtime: &RuntimeEnv, entry: &Arc<Entry>, group: &Group)
     Arc::new(RuntimeEnv { memory_pool: Arc::new(memory), ..runtime.clone() })
 }
 
+/// `runtime` with memory for parts of another node's query. The pool divides what operators that can spill may hold evenly among
+/// all of them; the parts of few queries have hundreds, and each would spill at a few megabytes. So they count as one that cannot
+/// spill: they get what there is, and still spill when there is no more.
+pub fn runtime_of_parts(runtime: &RuntimeEnv, entry: &Arc<Entry>, group: &Group) -> Arc<RuntimeEnv> {
+    let all = MemoryConsumer::new(format!("parts of query {}", entry.id)).register(&runtime.memory_pool);
+    let runtime = RuntimeEnv { memory_pool: Arc::new(Together(all)), ..runtime.clone() };
+    runtime_of_query(&runtime, entry, group)
+}
+
+/// The memory of many operators as that of one.
+#[derive(Debug)]
+struct Together(MemoryReservation);
+
+impl std::fmt::Display for Together {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.consumer().name())
+    }
+}
+
+impl MemoryPool for Together {
+    fn name(&self) -> &str {
+        "together"
+    }
+
+    fn grow(&self, _: &MemoryReservation, additional: usize) {
+        self.0.grow(additional);
+    }
+
+    fn shrink(&self, _: &MemoryReservation, shrink: usize) {
+        self.0.shrink(shrink);
+    }
+
+    fn try_grow(&self, _: &MemoryReservation, additional: usize) -> Result<()> {
+        self.0.try_grow(additional)
+    }
+
+    fn reserved(&self) -> usize {
+        self.0.size()
+    }
+}
+
 /// `task` with memory that is counted for one query.
 pub fn of_query(task: &TaskContext, entry: &Arc<Entry>, group: &Group) -> Arc<TaskContext> {
     let runtime = runtime_of_query(&task.runtime_env(), entry, group);
@@ -165,6 +206,35 @@ mod tests {
         fn reserved(&self) -> usize {
             self.all.reserved()
         }
+    }
+
+    #[test]
+    fn parts_of_queries_hold_what_there_is_however_many_they_are() {
+        use datafusion::execution::memory_pool::FairSpillPool;
+        use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+        use nyala_model::config::AdmissionConfig;
+
+        use crate::query::resources::admission::Admission;
+
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(1000)));
+        let runtime = runtime.build().unwrap();
+        let registry = Arc::new(Registry::new(None));
+        let running =
+            Running::begin(&Arc::default(), &registry, "SELECT 1", &Arc::default(), CancellationToken::new());
+        let admission = Admission::new(&AdmissionConfig::default(), 2);
+        let group = admission.group("", &Arc::default(), "public", &Default::default()).unwrap();
+        let parts = runtime_of_parts(&runtime, running.entry(), group);
+        let sorts: Vec<MemoryReservation> = (0..100)
+            .map(|sort| {
+                MemoryConsumer::new(format!("sort {sort}")).with_can_spill(true).register(&parts.memory_pool)
+            })
+            .collect();
+        sorts[0].try_grow(900).unwrap();
+        sorts[1].try_grow(101).unwrap_err();
+        assert_eq!(runtime.memory_pool.reserved(), 900);
+        drop(sorts);
+        drop(parts);
+        assert_eq!(runtime.memory_pool.reserved(), 0);
     }
 
     #[test]
