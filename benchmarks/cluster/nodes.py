@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "object"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "object"))
 import lab  # noqa: E402
 
 SECRET = "cluster lab, not secret at all: 0123456789"
