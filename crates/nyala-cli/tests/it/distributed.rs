@@ -64,7 +64,7 @@ fn divided(server: &Server, sql: &str) -> Result<(), String> {
     }
 }
 
-/// Queries whose answers have one order.
+/// Queries whose ORDER BY decides the order of all rows.
 const QUERIES: &[&str] = &[
     "SELECT count(*), sum(price), avg(price) FROM sales",
     "SELECT store, count(*), min(price), max(price) FROM sales GROUP BY store ORDER BY store",
@@ -114,7 +114,7 @@ fn several_nodes_give_the_answers_of_one() {
     let here: Vec<_> = QUERIES.iter().filter_map(|sql| divided(&nodes.coordinator, sql).err()).collect();
     assert!(here.is_empty(), "{here:#?}");
 
-    // What is not in files that all nodes reach stays where it is.
+    // A query with a live table, a system table or VALUES runs on one node.
     nodes.coordinator.query("CREATE LIVE TABLE here (item BIGINT PRIMARY KEY)");
     nodes.coordinator.query("INSERT INTO here VALUES (1), (2)");
     for sql in [
@@ -128,7 +128,8 @@ fn several_nodes_give_the_answers_of_one() {
     }
 }
 
-/// Queries with what is left out when operators are sent to other nodes, or would give rows on each of them.
+/// Queries that must run on one node: encoded operators lose their FILTER, DISTINCT, IGNORE NULLS or limit, or would give a row on
+/// each node.
 const KEPT_TOGETHER: &[&str] = &[
     "SELECT id, count(*) FILTER (WHERE paid) OVER (PARTITION BY store) FROM sales ORDER BY id LIMIT 20",
     "SELECT id, sum(DISTINCT item) OVER (PARTITION BY store) FROM sales ORDER BY id LIMIT 20",

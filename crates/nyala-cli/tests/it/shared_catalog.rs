@@ -219,7 +219,7 @@ fn queries_go_on_while_postgresql_hangs() {
         let changing = scope.spawn(|| node.try_query("CREATE SCHEMA mart"));
         assert_eq!(node.query(SUM), expected);
         assert!(is_answered_from_cube(&node));
-        // Nobody knows whether it was made.
+        // The node cannot tell whether PostgreSQL made the schema.
         let refused = changing.join().unwrap();
         assert!(
             refused.status >= 500 && refused.body.contains("catalog"),

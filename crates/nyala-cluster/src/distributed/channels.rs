@@ -25,10 +25,11 @@ use super::executors::node_of;
 use crate::connection::Peers;
 use crate::statement::to_status;
 
-/// A node whose connection broke gets no parts of queries for this long. If it is dead, the others know by then.
+/// A node whose connection broke gets no parts of queries for this long. After it, the heartbeats in the catalog tell whether the
+/// node is dead.
 const AVOID_FOR: Duration = Duration::from_secs(10);
 
-/// The connections of this node, and the nodes whose connections broke lately. Copies share both.
+/// The connections of this node, and the nodes whose connections broke within the last ten seconds. Clones share both.
 #[derive(Debug, Clone)]
 pub struct Channels {
     peers: Arc<Peers>,

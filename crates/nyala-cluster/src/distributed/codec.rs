@@ -92,7 +92,8 @@ impl Checks {
     }
 }
 
-/// Aggregates whose value for one window takes a constant time: a statement ends soon without being asked at each row.
+/// Aggregates that compute the value of one window in constant time. KILL QUERY ends them between two batches; other aggregates
+/// would compute a whole partition first.
 const QUICK_IN_WINDOWS: [&str; 5] = ["avg", "count", "max", "min", "sum"];
 
 /// Window functions that are encoded whole: of others, IGNORE NULLS and the reading from the end are left out.

@@ -89,7 +89,7 @@ impl Distribution {
         Ok(Ok(Placed { plan, task: state.task_ctx(), is_spread: true, note: names.join(", ") }))
     }
 
-    /// The nodes that take part, without those whose connections broke lately, if others are left.
+    /// The executors without those whose connections broke lately; all of them if every connection broke.
     fn nodes(&self, executors: Vec<NodeEntry>) -> Vec<NodeEntry> {
         let is_fine = |node: &NodeEntry| !self.channels.is_avoided(&node.id);
         match executors.iter().any(is_fine) {
@@ -173,7 +173,7 @@ fn is_boundary(operator: &dyn ExecutionPlan) -> bool {
 #[derive(Debug)]
 struct Given(Arc<dyn ExecutionPlan>);
 
-/// Plans what is given.
+/// A query planner that returns the operators in [`Given`].
 #[derive(Debug)]
 struct AsPlanned;
 

@@ -15,7 +15,7 @@ use crate::statement::{error_from_bytes, error_to_bytes, from_status};
 /// Begins an error within a text.
 const MARK: &str = "nyala-error:";
 
-/// What the engine below says of a task whose operators have not come within ten seconds.
+/// Part of datafusion-distributed's error for a task whose plan did not arrive within ten seconds.
 const LATE: &str = "while waiting for the plan to be set by the coordinator";
 
 /// The error as it travels.

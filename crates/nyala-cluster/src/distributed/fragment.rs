@@ -80,7 +80,7 @@ impl Stream for Rows {
             Poll::Pending => this.fragment.scope().call(|| rows.poll_next_unpin(context)),
         };
         if let Poll::Ready(None | Some(Err(_))) = polled {
-            // What it holds is released in its scope, too.
+            // Dropped in the scope, so that the memory of the operators is subtracted from the statement's account.
             let rows = this.rows.take();
             this.fragment.scope().call(|| drop(rows));
         }

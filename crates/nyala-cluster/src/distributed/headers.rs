@@ -1,4 +1,4 @@
-//! What a node is told of the statement whose part it does, as a header of each request.
+//! The statement that a part of a query belongs to, as headers of each request to an executor.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
