@@ -149,6 +149,8 @@ pub struct QueryConfig {
     pub spill_limit_bytes: u64,
     /// Rows of a batch. Larger batches cost memory, smaller ones time. Default 8192.
     pub batch_rows: usize,
+    /// Rows that one node reads alone; a query that reads more is divided among the executors. Default 16777216.
+    pub single_node_rows: usize,
     /// Longest statement accepted, in bytes. Default 1 MiB.
     #[serde(deserialize_with = "size")]
     pub max_statement_bytes: usize,
@@ -325,6 +327,7 @@ impl Default for QueryConfig {
             process_limit_bytes: 0,
             spill_limit_bytes: 100 << 30,
             batch_rows: 8192,
+            single_node_rows: 1 << 24,
             max_statement_bytes: 1 << 20,
             max_expression_terms: 2000,
             max_set_operations: 500,
@@ -434,6 +437,8 @@ impl Config {
         self.server.validate()?;
         check(query.threads <= 1024, "query.threads", "at most 1024", &query.threads)?;
         check(query.batch_rows >= 16, "query.batch_rows", "at least 16", &query.batch_rows)?;
+        let rows = query.single_node_rows;
+        check(rows >= 1, "query.single_node_rows", "at least 1", &rows)?;
         check(
             query.memory_limit_bytes == 0 || query.memory_limit_bytes >= 16 << 20,
             "query.memory_limit_bytes",

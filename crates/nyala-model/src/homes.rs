@@ -8,9 +8,25 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::ids::NodeId;
 
-/// Bytes of one part of a file. A row group is read with the part in which it begins, so that parts smaller than row groups are
-/// empty; larger ones would divide a table of some hundred megabytes badly.
-pub const PART_BYTES: u64 = 16 << 20;
+/// Parts that a file of usual size has: few enough to be listed, enough to spread a table of one file over the nodes.
+const USUAL_PARTS: u64 = 16;
+/// Bytes of the smallest part. A row group is read with the part in which it begins, so that of parts smaller than row groups
+/// many are empty.
+const MIN_PART_BYTES: u64 = 4 << 20;
+/// Bytes of the largest part.
+const MAX_PART_BYTES: u64 = 64 << 20;
+
+/// Bytes of the parts of a file with so many bytes. The last part has what is left.
+pub const fn part_bytes(file_bytes: u64) -> u64 {
+    let bytes = file_bytes / USUAL_PARTS;
+    if bytes <= MIN_PART_BYTES {
+        MIN_PART_BYTES
+    } else if bytes >= MAX_PART_BYTES {
+        MAX_PART_BYTES
+    } else {
+        bytes.next_power_of_two()
+    }
+}
 
 /// A file, as its parts are placed.
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +90,13 @@ mod tests {
         assert!(moved(&three, &four) < 0.28, "{}", moved(&three, &four));
         let to_others = three.iter().zip(&four).filter(|(before, after)| before != after);
         assert!(to_others.into_iter().all(|(_, after)| after.0 == "d"), "a part moves to the new node only");
+    }
+
+    #[test]
+    fn files_have_parts_by_their_size() {
+        const MIB: u64 = 1 << 20;
+        let sizes = [0, 1, 64 * MIB, 65 * MIB, 128 * MIB, 600 * MIB, 1024 * MIB, 1 << 40];
+        assert_eq!(sizes.map(|size| part_bytes(size) / MIB), [4, 4, 4, 8, 8, 64, 64, 64]);
     }
 
     #[test]

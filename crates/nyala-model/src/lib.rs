@@ -35,7 +35,7 @@ pub use cell_key::{KeyField, KeyPart, bits_of, cell_key, code_bits, range_codes}
 pub use coverage::KeySet;
 pub use cube::{CubeDefinition, CubeEntry, CubeOptions, Dimension, DimensionMoves, Measure, StateColumn};
 pub use history::{CuboidUse, QueryHistoryEntry, QueryShape, ShapeCondition, ShapeTable};
-pub use homes::{Homes, PART_BYTES, PlacedFile};
+pub use homes::{Homes, PlacedFile, part_bytes};
 pub use ids::{CubeId, JobId, NodeId, SegmentId, SnapshotVersion, TableId};
 pub use job::{JobEntry, JobKind, JobState};
 pub use lattice::{DimensionSet, Lattice};

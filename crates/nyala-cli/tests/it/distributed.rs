@@ -4,11 +4,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::forwarding::VARIABLES;
+use crate::forwarding;
 use crate::program::{PATIENCE, eventually};
 use crate::s3::BUCKET;
 use crate::server::Server;
 use crate::shared_catalog::{Node, Shared};
+
+/// Nodes that reach each other and divide every query that can be.
+const VARIABLES: [(&str, &str); 3] =
+    [forwarding::VARIABLES[0], forwarding::VARIABLES[1], ("NYALA_QUERY__SINGLE_NODE_ROWS", "1")];
 
 /// A node that takes statements, and nodes that read files for it.
 struct Nodes {
@@ -20,9 +24,14 @@ struct Nodes {
 impl Nodes {
     /// So many executors, and tables in several files.
     fn with_tables(count: usize) -> Self {
+        Self::with_executors(count, &VARIABLES)
+    }
+
+    /// So many executors with these variables.
+    fn with_executors(count: usize, variables: &[(&str, &str)]) -> Self {
         let shared = Shared::new();
         let coordinator = coordinator(&shared);
-        let executors = (0..count).map(|_| shared.node_with(&VARIABLES)).collect();
+        let executors = (0..count).map(|_| shared.node_with(variables)).collect();
         let nodes = Self { shared, coordinator, executors };
         for (table, rows, sql) in [
             ("sales", 60_000, "v AS id, v % 97 AS item, v % 11 AS store, v * 3 AS price, v % 5 = 0 AS paid"),
@@ -51,8 +60,8 @@ impl Nodes {
 }
 
 fn coordinator(shared: &Shared) -> Node {
-    let [listen, secret] = VARIABLES;
-    shared.node_with(&[listen, secret, ("NYALA_NODE__EXECUTOR", "false")])
+    let [listen, secret, rows] = VARIABLES;
+    shared.node_with(&[listen, secret, rows, ("NYALA_NODE__EXECUTOR", "false")])
 }
 
 /// Whether other nodes do parts of a query; if not, the reason.
@@ -126,6 +135,40 @@ fn several_nodes_give_the_answers_of_one() {
         assert!(reason.contains("it reads more than Parquet files in buckets"), "{reason}");
         assert_eq!(nodes.coordinator.query(sql), nodes.coordinator.query_with(sql, &alone), "{sql}");
     }
+}
+
+#[test]
+fn a_query_over_few_rows_is_done_by_one_node() {
+    let nodes = Nodes::with_tables(3);
+    let few = json!({"nyala.single_node_rows": "1000000"});
+    let alone = json!({"nyala.distributed": "off"});
+    for sql in QUERIES {
+        let expected = nodes.coordinator.query_with(sql, &alone);
+        assert_eq!(nodes.coordinator.query_with(sql, &few), expected, "{sql}");
+        assert_eq!(nodes.executors[0].query_with(sql, &few), expected, "through an executor: {sql}");
+    }
+    let place = |sql: &str| -> String {
+        let plan = nodes.coordinator.query_with(&format!("EXPLAIN {sql}"), &few);
+        plan.into_iter().find(|row| row[0] == "nodes").unwrap().swap_remove(1)
+    };
+    let places: Vec<String> = QUERIES.iter().map(|sql| place(sql)).collect();
+    assert!(places.iter().all(|place| place.ends_with(" alone: it reads few rows")), "{places:#?}");
+    assert!(!places.iter().any(|place| place.starts_with("this node")), "{places:#?}");
+    for node in &nodes.executors {
+        assert!(bytes_read(node, "bytes_from_store + bytes_from_disk + bytes_from_memory") > 0);
+    }
+
+    // Errors and the end of a statement come through as from all nodes together.
+    let wrong = "SELECT sum(1 / (id - 59999)) FROM sales";
+    let (here, there) =
+        (nodes.coordinator.try_query_with(wrong, &alone), nodes.coordinator.try_query_with(wrong, &few));
+    assert_eq!((here.status, here.body), (there.status, there.body));
+    let late = json!({"nyala.single_node_rows": "1000000", "statement_timeout": "1s"});
+    let late = nodes.coordinator.try_query_with(LONG, &late);
+    assert!(late.status != 200 && late.body.contains("statement_timeout"), "{}", late.body);
+    eventually("the end of the statement", PATIENCE, || {
+        nodes.executors.iter().all(|node| parts(node).is_empty())
+    });
 }
 
 /// Queries that must run on one node: encoded operators lose their FILTER, DISTINCT, IGNORE NULLS or limit, or would give a row on
@@ -219,6 +262,40 @@ fn every_part_of_a_file_is_read_by_one_node() {
     ask_all(&nodes.coordinator);
     let again: Vec<u64> = nodes.executors.iter().map(|node| bytes_read(node, "bytes_from_store")).collect();
     assert_eq!(again, read);
+}
+
+#[test]
+fn parts_share_the_connections_of_their_nodes_and_wait_for_no_slots_there() {
+    let [listen, secret, rows] = VARIABLES;
+    let nodes = Nodes::with_executors(2, &[listen, secret, rows, ("NYALA_ADMISSION__SLOTS", "1")]);
+    let address = |server: &Server| -> std::net::SocketAddr {
+        let name = server.query("SELECT node FROM system.local_queries")[0][0].clone();
+        let sql = format!("SELECT address FROM system.nodes WHERE node = '{name}'");
+        server.query(&sql)[0][0].parse().unwrap()
+    };
+    let own = "SELECT count(*) FROM generate_series(1, 1000000) a(x), generate_series(1, 1000000) b(y) WHERE x + y = 1";
+    let alone = json!({"nyala.distributed": "off"});
+    let ask =
+        |sql: &&str| assert_eq!(nodes.coordinator.query(sql), nodes.coordinator.query_with(sql, &alone));
+    std::thread::scope(|scope| {
+        // Each executor has its only slot taken by a query of its own.
+        let own: Vec<_> =
+            nodes.executors.iter().map(|node| scope.spawn(move || node.try_query(own))).collect();
+        eventually("the own queries of the executors", PATIENCE, || {
+            nodes.executors.iter().all(|node| node.query("SELECT query FROM system.local_queries").len() == 2)
+        });
+        let asking: Vec<_> = (0..8).map(|_| scope.spawn(|| QUERIES.iter().for_each(ask))).collect();
+        asking.into_iter().for_each(|asking| asking.join().unwrap());
+        for node in &nodes.executors {
+            // Of the coordinator, and of the other executor.
+            let count = crate::forwarding::connections_to(address(node).port());
+            assert!(count <= 2, "{count} connections");
+            let running = "SELECT query_id FROM system.local_queries WHERE query LIKE '%b(y)%' AND query NOT LIKE '%system%'";
+            let id = node.query(running)[0][0].clone();
+            node.query(&format!("KILL QUERY {id}"));
+        }
+        own.into_iter().for_each(|own| assert_ne!(own.join().unwrap().status, 200));
+    });
 }
 
 /// A query that takes minutes, of which each node does a part.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
@@ -25,6 +26,7 @@ use nyala_engine::{
 };
 use nyala_model::{CatalogSnapshot, NodeEntry, NodeId};
 
+use super::balance::Balance;
 use super::channels::Channels;
 use super::codec::Codec;
 use super::ends::NotesEnd;
@@ -32,6 +34,7 @@ use super::executors::{Executors, url_of};
 use super::leaves::{divide, route, task_count};
 use super::pass::PassExec;
 use super::spread::SpreadExec;
+use super::whole::{WholeOn, as_one_task, bytes_at_home};
 use super::windows::sorted_by_all_keys;
 use super::{headers, portable};
 
@@ -45,6 +48,7 @@ pub struct Distribution {
     channels: Channels,
     worker: Worker,
     planner: Arc<dyn QueryPlanner + Send + Sync>,
+    balance: Balance,
 }
 
 impl fmt::Debug for Distribution {
@@ -59,7 +63,7 @@ impl Distribution {
         let builder = SessionStateBuilder::new().with_query_planner(Arc::new(AsPlanned));
         let state = builder.with_distributed_planner().build();
         let planner = Arc::clone(state.query_planner());
-        Self { own, address, channels, worker, planner }
+        Self { own, address, channels, worker, planner, balance: Balance::default() }
     }
 
     /// The query, divided; the reason if it is not.
@@ -72,21 +76,58 @@ impl Distribution {
         if nodes.iter().all(|node| node.id == self.own) {
             return Ok(Err("no other is an executor now".to_owned()));
         }
-        let bare = sorted_by_all_keys(portable::widened(remove_yields(Arc::clone(plan))?)?)?;
+        let bare = remove_yields(Arc::clone(plan))?;
+        if query.reads_little {
+            return self.on_one(bare, query, &nodes);
+        }
+        let bare = sorted_by_all_keys(portable::widened(bare)?)?;
         if let Err(reason) = portable::check(&bare, query.logical, &query.state) {
             return Ok(Err(reason.to_string()));
         }
         let mut state = query.state.clone();
-        self.configure(state.config_mut(), &nodes, headers::write((query.statement)())?)?;
+        let executors = Executors::new(&nodes)?;
+        self.configure(state.config_mut(), &executors, headers::write((query.statement)())?)?;
         let divided = self.divide(bare, &mut state).await?;
         if !divided.is::<DistributedExec>() {
             return Ok(Err("no operator can be divided".to_owned()));
         }
-        let has_ended = Arc::new(AtomicBool::new(false));
-        let divided = with_yields(divided, &has_ended)?;
-        let plan = Arc::new(SpreadExec::new(divided, self.channels.clone(), has_ended));
         let names: Vec<&str> = nodes.iter().map(|node| node.id.0.as_str()).collect();
-        Ok(Ok(Placed { plan, task: state.task_ctx(), is_spread: true, note: names.join(", ") }))
+        self.placed(divided, &state, names.join(", ")).map(Ok)
+    }
+
+    /// The query, as one node does all of it. Queries over the same files meet there as far as that node is not given too much;
+    /// what another one lacks then, its cache takes from the first.
+    fn on_one(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        query: &PlannedQuery<'_>,
+        nodes: &[NodeEntry],
+    ) -> Result<std::result::Result<Placed, String>> {
+        const FEW: &str = "it reads few rows";
+        if let Err(reason) = portable::check(&plan, query.logical, &query.state) {
+            return Ok(Err(reason.to_string()));
+        }
+        let executors = Executors::new(nodes)?;
+        let at_home = bytes_at_home(plan.as_ref(), &executors)?;
+        let ids: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
+        let chosen = self.balance.choose(&ids, &at_home, query.rows, Instant::now());
+        let Some((number, node)) = chosen.and_then(|number| Some((number, ids.get(number)?))) else {
+            return Ok(Err("no other is an executor now".to_owned()));
+        };
+        if *node == self.own {
+            return Ok(Err(FEW.to_owned()));
+        }
+        let mut state = query.state.clone();
+        self.configure(state.config_mut(), &executors, headers::write((query.statement)())?)?;
+        state.config_mut().set_extension(Arc::new(WholeOn(number)));
+        self.placed(as_one_task(plan)?, &state, format!("{node} alone: {FEW}")).map(Ok)
+    }
+
+    fn placed(&self, plan: Arc<dyn ExecutionPlan>, state: &SessionState, note: String) -> Result<Placed> {
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let plan = with_yields(plan, &has_ended)?;
+        let plan = Arc::new(SpreadExec::new(plan, self.channels.clone(), has_ended));
+        Ok(Placed { plan, task: state.task_ctx(), is_spread: true, note })
     }
 
     /// The executors without those whose connections broke lately; all of them if every connection broke.
@@ -101,10 +142,9 @@ impl Distribution {
     fn configure(
         &self,
         config: &mut SessionConfig,
-        nodes: &[NodeEntry],
+        executors: &Executors,
         headers: tonic::codegen::http::HeaderMap,
     ) -> Result<()> {
-        let executors = Executors::new(nodes)?;
         let mut distributed = DistributedConfig::default();
         // Its tasks would be fewer than the nodes, and parts of files away from home.
         distributed.children_isolator_unions = false;
@@ -113,15 +153,15 @@ impl Distribution {
         distributed.worker_connection_buffer_budget_bytes = BYTES_AHEAD;
         config.set_distributed_option_extension(distributed);
         config.set_distributed_worker_resolver(executors.clone());
-        config.set_extension(Arc::new(executors));
+        config.set_extension(Arc::new(executors.clone()));
         config.set_distributed_channel_resolver(self.channels.clone());
         config.set_distributed_user_codec(Codec);
         config.set_distributed_passthrough_headers(headers)?;
         config.set_distributed_desired_task_count_handler(task_count);
         config.set_distributed_scale_up_leaf_node_handler(divide);
         config.set_distributed_route_tasks_handler(route);
-        if nodes.iter().any(|node| node.id == self.own) {
-            let own = url_of(&self.own, &self.address)?;
+        let own = url_of(&self.own, &self.address)?;
+        if executors.urls().contains(&own) {
             config.set_distributed_local_worker_context(self.worker.to_local_worker_context(own));
         }
         Ok(())

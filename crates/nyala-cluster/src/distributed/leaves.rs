@@ -13,10 +13,11 @@ use datafusion_distributed::{
     RouteTasksEvent, RouteTasksEventResponse, ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse,
 };
 use nyala_cube::scan::SharedScan;
-use nyala_model::{PART_BYTES, PlacedFile};
+use nyala_model::{PlacedFile, part_bytes};
 
 use super::executors::Executors;
 use super::scan::HomeScanExec;
+use super::whole::WholeOn;
 
 /// How many tasks read a leaf: one on each node, so that every part is read at its home.
 pub fn task_count(event: DesiredTaskCountEvent<'_>) -> Option<Result<DesiredTaskCountEventResponse>> {
@@ -75,13 +76,15 @@ fn divided(
 }
 
 /// The parts of a file with the numbers of their homes; neighbours of one home as one.
-fn parts_of(file: &PartitionedFile, store: &str, executors: &Executors) -> Vec<(usize, PartitionedFile)> {
+pub fn parts_of(file: &PartitionedFile, store: &str, executors: &Executors) -> Vec<(usize, PartitionedFile)> {
     let size = file.object_meta.size;
     let placed = PlacedFile::new(&format!("{store}{}", file.object_meta.location));
+    let part_bytes = part_bytes(size);
     let mut parts: Vec<(usize, u64, u64)> = Vec::new();
-    for (number, start) in (0..size).step_by(PART_BYTES as usize).enumerate() {
-        let home = executors.homes().of(placed, number as u64).unwrap_or_default();
-        let end = size.min(start + PART_BYTES);
+    for number in 0..size.div_ceil(part_bytes) {
+        let home = executors.homes().of(placed, number).unwrap_or_default();
+        let start = number * part_bytes;
+        let end = size.min(start + part_bytes);
         match parts.last_mut() {
             Some((last, _, until)) if *last == home => *until = end,
             _ => parts.push((home, start, end)),
@@ -114,9 +117,10 @@ pub fn route(event: RouteTasksEvent<'_>) -> Option<Result<RouteTasksEventRespons
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let executors = event.task_ctx.session_config().get_extension::<Executors>()?;
     let urls = executors.urls();
-    let first = match event.task_count == urls.len() {
-        true => 0,
-        false => {
+    let first = match event.task_ctx.session_config().get_extension::<WholeOn>() {
+        Some(whole) => whole.0,
+        None if event.task_count == urls.len() => 0,
+        None => {
             home_of(event.plan.as_ref(), &executors).unwrap_or_else(|| NEXT.fetch_add(1, Ordering::Relaxed))
         }
     };
@@ -166,7 +170,8 @@ mod tests {
     #[test]
     fn the_parts_of_a_file_are_all_of_it_once() {
         let executors = executors(&["a", "b", "c"]);
-        for size in [1, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 40 * PART_BYTES + 7] {
+        const PART: u64 = part_bytes(1);
+        for size in [1, PART - 1, PART, PART + 1, 40 * PART + 7] {
             let file = PartitionedFile::new("t/0.parquet", size);
             let parts = parts_of(&file, "s3://bucket/", &executors);
             let mut at = 0;
@@ -176,7 +181,7 @@ mod tests {
             }
             assert_eq!(at, size.cast_signed());
         }
-        let file = PartitionedFile::new("t/0.parquet", 40 * PART_BYTES);
+        let file = PartitionedFile::new("t/0.parquet", 40 * PART);
         let homes: std::collections::BTreeSet<usize> =
             parts_of(&file, "s3://bucket/", &executors).iter().map(|(home, _)| *home).collect();
         assert_eq!(homes.len(), 3, "each node is the home of some");

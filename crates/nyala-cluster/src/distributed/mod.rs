@@ -9,9 +9,11 @@
 //! ```
 //!
 //! A query is planned for one process first. If all its leaves are files that every node reaches, each part of a file is given
-//! to the node that is its home ([`nyala_model::Homes`]), so that the same bytes are always read through the same cache. A query
-//! that reads anything else stays where it is: the other nodes have neither its live tables nor its system tables.
+//! to the node that is its home ([`nyala_model::Homes`]), so that the same bytes are always read through the same cache. If it
+//! reads few rows, one node does all of it: dividing takes twice the processor time. A query that reads anything else stays where
+//! it is: the other nodes have neither its live tables nor its system tables.
 
+mod balance;
 mod channels;
 mod codec;
 mod distribution;
@@ -26,6 +28,7 @@ mod portable;
 mod scan;
 mod spread;
 mod threads;
+mod whole;
 mod windows;
 mod workers;
 

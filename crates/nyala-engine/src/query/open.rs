@@ -14,7 +14,7 @@ use nyala_cube::scan::{DamageReports, HotCuboids, Stores};
 use nyala_model::config::{Config, StorageConfig};
 use nyala_model::{JobState, NodeId};
 use nyala_sql::error::Result;
-use nyala_sql::statement::{PlanBudget, StatementLimits};
+use nyala_sql::statement::StatementLimits;
 use nyala_storage::data_dir::{BLOCK_CACHE, node_id};
 use nyala_storage::object::StoreKind;
 use nyala_storage::object::cache::{BlockCache, CacheOptions};
@@ -189,8 +189,7 @@ fn source(
         &runtime,
         hot.as_ref(),
         (damage, stores.segment_reads()),
-        (config.query.batch_rows, partitions),
-        PlanBudget::from(&config.query),
+        (&config.query, partitions),
         &extensions,
     )?;
     let limits = StatementLimits::from(&config.query);

@@ -9,25 +9,35 @@ use super::plan::cost_class::CostClass;
 use super::plan::physical::Plans;
 use crate::session::{Settings, SnapshotContext};
 
-/// The operators that answer a planned query.
+/// The operators that answer a planned query. A query whose plan is `only_shown` is no load for the node that would get it.
 pub async fn place(
     engine: &Engine,
     plans: &Plans,
-    settings: &Settings,
+    (settings, only_shown): (&Settings, bool),
     statement: &(dyn Fn(CostClass) -> StatementPart + Send + Sync),
 ) -> Result<Placed> {
     let here = || Placed::here(plans.physical.clone(), &plans.state);
     let Some(placement) = &engine.placement else { return Ok(here()) };
-    // Cuboids are few cells, which each node has in memory or loads.
-    if plans.report.hits() > 0 || !settings.nyala().distributed {
+    if !settings.nyala().distributed {
         return Ok(here());
     }
-    let class = plans.cost_class()?;
+    if let Some(node) = plans.kept_by()? {
+        return Ok(here().because(format!("{node}, which keeps the cuboids in memory")));
+    }
+    // Cuboids are few cells, which each node has in memory or loads.
+    if plans.report.hits() > 0 {
+        return Ok(here());
+    }
+    let (class, rows) = (plans.cost_class()?, plans.rows_read());
+    let limit = settings.nyala().single_node_rows as u64;
     let query = PlannedQuery {
         plan: plans.physical.clone(),
         logical: &plans.logical,
         state: plans.state.clone(),
         class,
+        rows: if only_shown { 0 } else { rows },
+        // Of a table without statistics any number may come.
+        reads_little: rows != u64::MAX && rows <= limit,
         executors: &|| engine.nodes.executors(),
         statement: &|| statement(class),
     };

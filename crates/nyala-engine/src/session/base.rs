@@ -8,6 +8,7 @@ use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder}
 use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use nyala_cube::scan::{DamageReports, FileReads, HotCuboids};
+use nyala_model::config::QueryConfig;
 use nyala_sql::error::Result;
 use nyala_sql::functions::{JsonOperators, register};
 use nyala_sql::semantics::{
@@ -36,19 +37,18 @@ impl BaseState {
         runtime: &Arc<RuntimeEnv>,
         hot: Option<&Arc<HotCuboids>>,
         (damage, segments): (&Arc<DamageReports>, FileReads),
-        (batch_rows, partitions): (usize, usize),
-        budget: PlanBudget,
+        (query, partitions): (&QueryConfig, usize),
         extensions: &[Arc<dyn SessionExtension>],
     ) -> Result<Self> {
         let mut config = SessionConfig::new()
             .with_default_catalog_and_schema(DATABASE, DEFAULT_SCHEMA)
             .with_create_default_catalog_and_schema(false)
             .with_information_schema(true)
-            .with_batch_size(batch_rows)
+            .with_batch_size(query.batch_rows)
             .with_target_partitions(partitions)
             .with_extension(Arc::clone(damage))
             .with_extension(Arc::new(segments))
-            .with_extension(Arc::new(budget));
+            .with_extension(Arc::new(PlanBudget::from(query)));
         if let Some(hot) = hot {
             config = config.with_extension(Arc::clone(hot));
         }
@@ -61,7 +61,8 @@ impl BaseState {
         options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
         // The planner takes `coalesce(x, 0)` and `x IS TRUE` for never null, its operators do not.
         options.execution.skip_physical_aggregate_schema_check = true;
-        options.extensions.insert(NyalaOptions::default());
+        let single_node_rows = query.single_node_rows;
+        options.extensions.insert(NyalaOptions { single_node_rows, ..NyalaOptions::default() });
         let builder = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(Arc::clone(runtime))

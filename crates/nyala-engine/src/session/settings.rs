@@ -30,6 +30,8 @@ extensions_options! {
         pub pushdown: bool, default = true
         /// Whether other nodes may do parts of queries. Off runs each where it is sent, for checking.
         pub distributed: bool, default = true
+        /// A query that reads at most so many rows is done by one node alone.
+        pub single_node_rows: usize, default = 1 << 24
         /// Whether the files of tables are listed before every query, so that no cube answers from files that
         /// changed a moment ago. Off, they are listed every `cubes.check_files_ms`.
         pub check_files: bool, default = false

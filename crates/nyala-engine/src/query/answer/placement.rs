@@ -23,6 +23,10 @@ pub struct PlannedQuery<'a> {
     pub state: SessionState,
     /// How much work it is.
     pub class: CostClass,
+    /// The rows that it reads, as far as they are known.
+    pub rows: u64,
+    /// Whether it reads so few rows that one node shall do all of it.
+    pub reads_little: bool,
     /// The nodes that read shared files now.
     pub executors: &'a (dyn Fn() -> Vec<NodeEntry> + Send + Sync),
     /// What other nodes must know of its statement.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_model::{Homes, NodeEntry, NodeId, PART_BYTES, PlacedFile};
+use nyala_model::{Homes, NodeEntry, NodeId, PlacedFile, part_bytes};
 use nyala_storage::object::cache::{Neighbours, WantedBlocks};
 
 use super::elsewhere::OtherNodes;
@@ -42,7 +42,7 @@ impl NodeCaches {
         let nodes = self.nodes.upgrade()?;
         let mut others = nodes.executors();
         others.retain(|node| !nodes.is_own(&node.id));
-        let part = wanted.numbers.start.saturating_mul(wanted.block_bytes) / PART_BYTES;
+        let part = wanted.numbers.start.saturating_mul(wanted.block_bytes) / part_bytes(wanted.file_bytes);
         let home = Homes::among(others.iter().map(|node| &node.id)).of(PlacedFile::new(&wanted.url), part)?;
         (home < others.len()).then(|| others.swap_remove(home))
     }

@@ -65,6 +65,11 @@ impl Plans {
         Ok(if is_short { CostClass::Short } else { CostClass::Long })
     }
 
+    /// The rows that it reads of all tables and cuboids; the largest number if those of one are not known.
+    pub fn rows_read(&self) -> u64 {
+        rows_read(self.physical.as_ref())
+    }
+
     pub fn reads_cuboids_only(&self) -> Result<bool> {
         Ok(self.report.all_from_cuboids() && reads_cuboids_only(&self.logical)?)
     }

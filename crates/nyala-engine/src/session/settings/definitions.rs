@@ -122,6 +122,16 @@ pub const DEFINITIONS: &[Definition] = &[
         description: "Whether an answer given before to the same text, of the same snapshot, may be given again.",
     },
     Definition {
+        name: "nyala.single_node_rows",
+        also: &[],
+        rule: Rule::Count(|_| usize::MAX),
+        place: Place::Option {
+            key: "nyala.single_node_rows",
+            read: |options| nyala(options).single_node_rows.to_string(),
+        },
+        description: "A query that reads at most so many rows is done by one node alone. At first `query.single_node_rows`.",
+    },
+    Definition {
         name: "nyala.use_cubes",
         also: &[],
         rule: Rule::Switch,

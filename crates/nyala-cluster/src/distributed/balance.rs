@@ -1,0 +1,76 @@
+//! Chooses the executor that does all of a query.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use nyala_model::NodeId;
+
+/// After this long, half of the rows that a node was given count no more.
+const HALF_LIFE: Duration = Duration::from_secs(60);
+/// A node that was given more than this times the mean gets nothing until the others have caught up.
+const MOST: f64 = 1.25;
+
+/// The rows that this coordinator has lately given each executor to read. Each coordinator balances its own.
+#[derive(Debug, Default)]
+pub struct Balance(Mutex<HashMap<NodeId, Given>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Given {
+    rows: f64,
+    at: Instant,
+}
+
+impl Given {
+    fn rows(self, now: Instant) -> f64 {
+        let age = now.saturating_duration_since(self.at).as_secs_f64();
+        self.rows * (-age / HALF_LIFE.as_secs_f64()).exp2()
+    }
+}
+
+impl Balance {
+    /// The number of the node that gets a query over so many rows: of those that were not given more than their part, the one
+    /// that is the home of the most bytes of the query's files. `at_home` has the bytes of each node. None if there are no nodes.
+    pub fn choose(&self, nodes: &[NodeId], at_home: &[u64], rows: u64, now: Instant) -> Option<usize> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, given| given.rows(now) >= 1.0);
+        let given = |node| known.get(node).map_or(0.0, |given: &Given| given.rows(now));
+        let loads: Vec<f64> = nodes.iter().map(given).collect();
+        let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
+        let free = loads.iter().zip(at_home).enumerate().filter(|(_, (load, _))| **load <= MOST * mean);
+        let (number, (load, _)) = free.max_by_key(|(_, (_, bytes))| **bytes)?;
+        known.insert(nodes.get(number)?.clone(), Given { rows: load + rows as f64, at: now });
+        Some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn nodes() -> Vec<NodeId> {
+        ["a", "b", "c"].map(|name| NodeId(name.to_owned())).to_vec()
+    }
+
+    #[test]
+    fn the_home_of_the_most_bytes_gets_a_query_unless_it_was_given_too_much() {
+        let (balance, now) = (Balance::default(), Instant::now());
+        let chosen: Vec<usize> =
+            (0..300).map(|_| balance.choose(&nodes(), &[1, 9, 5], 1000, now).unwrap()).collect();
+        assert_eq!(chosen[..3], [1, 2, 0], "one after the other while all were given nothing");
+        for node in 0..3 {
+            let count = chosen.iter().filter(|chosen| **chosen == node).count();
+            assert!((45..=126).contains(&count), "node {node} got {count} of 300");
+        }
+    }
+
+    #[test]
+    fn what_was_given_long_ago_counts_no_more() {
+        let (balance, now) = (Balance::default(), Instant::now());
+        assert_eq!(balance.choose(&nodes(), &[1, 9, 5], 1000, now), Some(1));
+        assert_eq!(balance.choose(&nodes(), &[1, 9, 5], 1000, now), Some(2));
+        assert_eq!(balance.choose(&nodes(), &[1, 9, 5], 1000, now + HALF_LIFE * 20), Some(1));
+        assert_eq!(balance.choose(&[], &[], 1000, now), None);
+    }
+}

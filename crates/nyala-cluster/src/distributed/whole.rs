@@ -1,0 +1,67 @@
+//! Queries that one other node does as a whole, because they read too little to be divided.
+
+use std::sync::Arc;
+
+use datafusion::common::{internal_datafusion_err, internal_err};
+use datafusion::error::Result;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion_distributed::{DistributedExec, NetworkBoundary, NetworkCoalesceExec, Stage};
+use nyala_cube::scan::SharedScan;
+use uuid::Uuid;
+
+use super::executors::Executors;
+use super::leaves::parts_of;
+use super::scan::HomeScanExec;
+
+/// The executor that does all of a query, by its number; for the sessions in which the query is routed.
+#[derive(Debug, Clone, Copy)]
+pub struct WholeOn(pub usize);
+
+/// The operators of a query as the only task of one stage, with nothing but the way to it in this node's own stage. The planner
+/// of the engine below would leave a single task where it is.
+pub fn as_one_task(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let mut plan = with_tables(plan)?;
+    if plan.output_partitioning().partition_count() > 1 {
+        plan = Arc::new(CoalescePartitionsExec::new(plan));
+    }
+    let boundary = NetworkCoalesceExec::try_new(plan, 1, 1)?;
+    let Stage::Local(mut stage) = boundary.input_stage().clone() else {
+        return internal_err!("a new stage has been sent already");
+    };
+    (stage.query_id, stage.num) = (Uuid::new_v4(), 1);
+    let boundary: Arc<dyn ExecutionPlan> = boundary.with_input_stage(Stage::Local(stage))?;
+    Ok(Arc::new(DistributedExec::new(boundary)))
+}
+
+/// The same operators over scans that know their tables.
+fn with_tables(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    if let Some(scan) = SharedScan::of(plan.as_ref()) {
+        let (table, tags) = (scan.table.clone(), scan.tags());
+        return Ok(Arc::new(HomeScanExec { scan: plan, table, tags }));
+    }
+    let children = plan.children().into_iter().map(|child| with_tables(Arc::clone(child)));
+    let children = children.collect::<Result<Vec<_>>>()?;
+    replace_children_if_necessary(plan, children)
+}
+
+/// Bytes of the query's files at home on each node.
+pub fn bytes_at_home(plan: &dyn ExecutionPlan, executors: &Executors) -> Result<Vec<u64>> {
+    let mut bytes = vec![0; executors.count()];
+    add_bytes(plan, executors, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn add_bytes(plan: &dyn ExecutionPlan, executors: &Executors, bytes: &mut [u64]) -> Result<()> {
+    if let Some(scan) = SharedScan::of(plan) {
+        for file in scan.files().unwrap_or_default() {
+            for (home, part) in parts_of(&file, scan.store(), executors) {
+                let of_home = bytes.get_mut(home);
+                *of_home.ok_or_else(|| internal_datafusion_err!("executor {home} is not known"))? +=
+                    part.effective_size();
+            }
+        }
+    }
+    plan.children().into_iter().try_for_each(|child| add_bytes(child.as_ref(), executors, bytes))
+}
