@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_engine::{
-    Control, ControlAnswer, Engine, ErrorKind, Extensions, Forwarded, Forwarding, OtherNodes, QueryError,
-    WantedBlocks, not_reached,
+    BuildUnit, Control, ControlAnswer, Counts, Engine, ErrorKind, Extensions, Forwarded, ForwardedLoad,
+    Forwarding, LoadThere, OtherNodes, QueryError, WantedBlocks, not_reached,
 };
 use nyala_model::config::NodeConfig;
 use nyala_model::{NodeEntry, NodeId};
@@ -17,12 +17,12 @@ use tokio::runtime::Handle;
 use tonic::service::Routes;
 use tonic::transport::Channel;
 
-use crate::blocks;
 use crate::connection::{Listener, Peers, serve};
 use crate::control::ask;
 use crate::distributed::{Channels, Distribution, PlannedForNodes, Workers};
 use crate::identity::{Identity, IdentityError};
 use crate::statement::{Statements, send};
+use crate::{blocks, builds, loads};
 
 /// Why this node cannot be one of several.
 #[derive(Debug, thiserror::Error)]
@@ -167,6 +167,22 @@ impl OtherNodes for Cluster {
         statement: Forwarded,
     ) -> BoxFuture<'a, Result<Forwarding, QueryError>> {
         self.send(node, statement).boxed()
+    }
+
+    fn load<'a>(
+        &'a self,
+        node: &'a NodeEntry,
+        load: ForwardedLoad,
+    ) -> BoxFuture<'a, Result<LoadThere, QueryError>> {
+        async move {
+            let channel = self.channel(node)?;
+            match loads::begin(&node.id, channel.clone(), load.clone()).await {
+                // The connection may have broken long ago: a new one is made. No row was sent yet.
+                Err(error) if is_unreached(&error) => loads::begin(&node.id, channel, load).await,
+                begun => begun,
+            }
+        }
+        .boxed()
     }
 
     fn blocks<'a>(

@@ -18,7 +18,7 @@ mod query;
 mod session;
 
 pub use access::{Identity, ScramVerifier, check_password};
-pub use nyala_cube::cube::build::BuildStats;
+pub use nyala_cube::cube::build::{BuildStats, Counts};
 pub use nyala_cube::scan::bounds as parquet_bounds;
 pub use nyala_cube::scan::whole_numbers;
 pub use nyala_cube::scan::{HotStats, decode_schema};
@@ -36,13 +36,13 @@ pub use nyala_sql::semantics::{is_unnamed, is_unnamed_aggregate};
 pub use nyala_sql::statement::{MOVED, Statement, hide_values};
 pub use nyala_storage::object::cache::{FileId, WantedBlocks};
 pub use query::{
-    Answer, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions, Follower, Fragment,
-    GroupStats, Ingest, Ingested, Loading, Origin, PhaseTimes, Placed, Placement, PlanCacheStats,
+    Answer, BuildUnit, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions, Follower,
+    Fragment, GroupStats, Ingest, Ingested, Loading, Origin, PhaseTimes, Placed, Placement, PlanCacheStats,
     PlannedQuery, Prepared, RemoteCount, ResultCacheStats, RowStream, Session, SessionOptions, StatementPart,
     Text,
 };
 pub use query::{
-    Control, ControlAction, ControlAnswer, Forwarded, Forwarding, OtherNodes, node_not_reached,
-    not_confirmed, not_reached,
+    Control, ControlAction, ControlAnswer, Follow, Forwarded, ForwardedLoad, Forwarding, LoadPart, LoadThere,
+    OtherNodes, node_not_reached, not_confirmed, not_reached,
 };
 pub use session::{SessionExtension, SettingValue, insert_yields, interrupted, remove_yields};

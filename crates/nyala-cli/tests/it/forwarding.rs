@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -66,6 +67,112 @@ fn live_tables_are_read_and_written_from_any_node() {
     });
     let both = other.try_query("SELECT count(*) FROM n JOIN t USING (id)");
     assert!(both.body.contains("is of node"), "{}", both.body);
+}
+
+#[test]
+fn loads_reach_the_owner_from_any_node() {
+    let shared = Shared::new();
+    let (owner, other) = two(&shared);
+    let load = |server: &Server, query: &str, rows: &str| {
+        server.post_to(&format!("/api/v1/tables/t/rows{query}"), "text/csv", rows.as_bytes())
+    };
+    let loaded = load(&other, "", "id,v\n11,k\n12,l\n");
+    assert!(loaded.status == 200 && loaded.body.contains("\"rows\":2"), "{}", loaded.body);
+    // Columns that are left out get their defaults there.
+    assert_eq!(load(&other, "", "id\n13\n").status, 200);
+    assert_eq!(
+        owner.query("SELECT id, v FROM t WHERE id > 10 ORDER BY id"),
+        [["11", "k"], ["12", "l"], ["13", "NULL"]]
+    );
+    // A label counts wherever the load is sent.
+    for (server, before) in [(&other, false), (&other, true), (&owner, true)] {
+        let loaded = load(server, "?label=one", "id,v\n14,m\n");
+        assert!(loaded.body.contains(&format!("\"applied_before\":{before}")), "{}", loaded.body);
+    }
+    let refused = load(&other, "?label=two", "id,v\nx,n\n");
+    assert!(refused.status != 200 && refused.body.contains("id"), "{}", refused.body);
+    let refused = load(&other, "", "id,w\n1,n\n");
+    assert!(refused.body.contains("no column `w`"), "{}", refused.body);
+
+    // Many rows with COPY, in several statements.
+    let rows: String = (1000..201_000).map(|id| format!("{id}\t{}\n", "y".repeat(100))).collect();
+    let copied = crate::loads::psql(&other, "COPY t FROM STDIN", &rows);
+    assert_eq!(copied.code, Some(0), "{}", copied.stderr);
+    let sql = "SELECT count(*), sum(length(v)) FROM t WHERE id >= 1000";
+    assert_eq!(owner.query(sql), [["200000", "20000000"]]);
+    // What cannot be read fails the load, whose statements before stay.
+    let refused = crate::loads::psql(&other, "COPY t FROM STDIN", "7\tx\nseven\ty\n");
+    assert!(refused.code != Some(0) && refused.stderr.contains("seven"), "{}", refused.stderr);
+    assert_eq!(owner.query("SELECT count(*) FROM system.local_queries WHERE query LIKE 'COPY%'"), [["0"]]);
+
+    // A client that leaves in the middle of its load gives it up on both nodes.
+    let mut client = TcpStream::connect(other.http).unwrap();
+    let head = "POST /api/v1/tables/t/rows HTTP/1.0\r\ncontent-type: text/csv\r\ncontent-length: 999999999\r\n\r\nid,v\n";
+    client.write_all(head.as_bytes()).unwrap();
+    let some: String = (300_000..400_000).map(|id| format!("{id},{}\n", "z".repeat(100))).collect();
+    client.write_all(some.as_bytes()).unwrap();
+    let loads = |server: &Server| {
+        server.query("SELECT count(*) FROM system.local_queries WHERE query NOT LIKE '%system%'")
+    };
+    eventually("the load on its owner", PATIENCE, || loads(&owner) == [["1"]]);
+    drop(client);
+    eventually("its end", PATIENCE, || loads(&owner) == [["0"]] && loads(&other) == [["0"]]);
+    assert_eq!(other.query(sql), owner.query(sql));
+}
+
+#[test]
+fn changes_are_followed_from_any_node() {
+    let shared = Shared::new();
+    let (owner, other) = two(&shared);
+    let follow = |server: &Server, after: &str| {
+        let mut stream = TcpStream::connect(server.http).unwrap();
+        let request = format!("GET /api/v1/tables/t/changes{after} HTTP/1.0\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        stream
+    };
+    // Reads until the text has come.
+    let read = |stream: &mut TcpStream, text: &mut String, wanted: &str| {
+        eventually(wanted, PATIENCE, || {
+            let mut bytes = [0; 4096];
+            if let Ok(count) = stream.read(&mut bytes) {
+                text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+            }
+            text.contains(wanted) && text.ends_with("\n\n")
+        });
+    };
+    let (mut here, mut there) = (follow(&owner, ""), follow(&other, ""));
+    let (mut from_owner, mut from_other) = (String::new(), String::new());
+    read(&mut here, &mut from_owner, "id: ");
+    read(&mut there, &mut from_other, "id: ");
+    other.query("INSERT INTO t VALUES (4, 'd'), (5, 'e')");
+    owner.query("DELETE FROM t WHERE id = 1");
+    owner.query("INSERT INTO t VALUES (6, 'the last')");
+    read(&mut here, &mut from_owner, "the last");
+    read(&mut there, &mut from_other, "the last");
+    let events = |text: &str| -> Vec<String> {
+        text.lines()
+            .filter(|line| !line.is_empty() && !line.contains("HTTP") && !line.contains("date"))
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(events(&from_owner), events(&from_other));
+    drop((here, there));
+    // From a position on.
+    let (mut here, mut there) = (follow(&owner, "?after=0"), follow(&other, "?after=0"));
+    let (mut from_owner, mut from_other) = (String::new(), String::new());
+    read(&mut here, &mut from_owner, "the last");
+    read(&mut there, &mut from_other, "the last");
+    assert_eq!(events(&from_owner), events(&from_other));
+    let running = "SELECT count(*) FROM system.local_queries WHERE sent_by IS NOT NULL";
+    eventually("the follower on the owner", PATIENCE, || owner.query(running) != [["0"]]);
+    drop(there);
+    drop(here);
+    eventually("the end of all followers of the other node", PATIENCE, || {
+        // A client that is gone is noticed by what is sent to it.
+        other.query("INSERT INTO t VALUES (7, 'again')");
+        owner.query(running) == [["0"]]
+    });
 }
 
 #[test]
@@ -149,7 +256,7 @@ fn all_statements_between_two_nodes_share_a_connection() {
 }
 
 /// Established connections of this machine to a port.
-fn connections_to(port: u16) -> usize {
+pub fn connections_to(port: u16) -> usize {
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let wanted = format!(":{port:04X}");
     let lines = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());

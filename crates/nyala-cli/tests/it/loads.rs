@@ -42,7 +42,8 @@ fn parquet_of_other_writers_is_loaded() {
     assert!(!server.process.stderr().contains("panicked"), "{}", server.process.stderr());
 }
 
-fn psql(server: &Server, sql: &str, input: &str) -> Finished {
+/// Runs a statement that reads this from its client.
+pub fn psql(server: &Server, sql: &str, input: &str) -> Finished {
     require("psql", "the PostgreSQL client (Debian: postgresql-client)");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("input");

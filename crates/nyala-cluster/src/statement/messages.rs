@@ -9,8 +9,8 @@ use arrow::datatypes::{Field, Schema};
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 use datafusion::common::ScalarValue;
-use nyala_engine::{Completion, Forwarded, Forwarding, Identity, SessionOptions};
-use nyala_model::{NodeId, SnapshotVersion};
+use nyala_engine::{Completion, Follow, Forwarded, Forwarding, Identity, SessionOptions};
+use nyala_model::{NodeId, QualifiedName, SnapshotVersion};
 use prost::Message;
 
 /// A statement.
@@ -39,6 +39,31 @@ pub struct StatementMessage {
     /// The node that sends it.
     #[prost(string, optional, tag = "10")]
     sent_by: Option<String>,
+    /// The changes of a table, instead of an answer.
+    #[prost(message, optional, tag = "11")]
+    follow: Option<FollowMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct FollowMessage {
+    #[prost(string, tag = "1")]
+    schema: String,
+    #[prost(string, tag = "2")]
+    table: String,
+    #[prost(uint64, optional, tag = "3")]
+    after: Option<u64>,
+}
+
+impl From<Follow> for FollowMessage {
+    fn from(follow: Follow) -> Self {
+        Self { schema: follow.table.schema, table: follow.table.name, after: follow.after }
+    }
+}
+
+impl From<FollowMessage> for Follow {
+    fn from(message: FollowMessage) -> Self {
+        Self { table: QualifiedName::new(message.schema, message.table), after: message.after }
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -107,6 +132,7 @@ impl StatementMessage {
             timeout_ms: statement.timeout.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)),
             version: statement.version.0,
             sent_by: sent_by.map(|node| node.0),
+            follow: statement.follow.map(Into::into),
         })
     }
 
@@ -130,6 +156,7 @@ impl StatementMessage {
             timeout: self.timeout_ms.map(Duration::from_millis),
             version: SnapshotVersion(self.version),
             changes: false,
+            follow: self.follow.map(Into::into),
         })
     }
 }
@@ -184,6 +211,7 @@ mod tests {
                 timeout,
                 version: SnapshotVersion(7),
                 changes: false,
+                follow: timeout.map(|_| Follow { table: QualifiedName::new("mart", "t"), after: Some(3) }),
             };
             let bytes = StatementMessage::new(statement.clone()).unwrap().encode_to_vec();
             let arrived = StatementMessage::decode(bytes.as_slice()).unwrap().into_statement().unwrap();

@@ -10,7 +10,7 @@ use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest,
     HandshakeResponse, PollInfo, PutResult, SchemaResult, Ticket,
 };
-use futures::stream::{BoxStream, StreamExt, TryStreamExt};
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use nyala_engine::{Answer, Engine, ErrorKind, QueryError, RowStream};
 use nyala_model::SnapshotVersion;
 use prost::Message;
@@ -20,7 +20,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::errors::to_status;
 use super::messages::{DoneMessage, StatementMessage};
 use super::{DONE, MAX_MESSAGE_BYTES};
-use crate::{blocks, control};
+use crate::{blocks, builds, control, loads};
 
 /// The engine, once it is open.
 #[derive(Clone, Default)]
@@ -58,7 +58,7 @@ impl Statements {
         })
     }
 
-    async fn act(&self, action: Action) -> Result<Vec<arrow_flight::Result>, QueryError> {
+    async fn act(&self, action: Action) -> Result<Flow<arrow_flight::Result>, QueryError> {
         let engine = self.engine()?;
         match action.r#type.as_str() {
             blocks::ACTION => blocks::answer(&engine, action.body).await,
@@ -105,7 +105,7 @@ impl FlightService for Statements {
         match self.run(request.into_inner()).await.map_err(|error| to_status(&error))? {
             (Answer::Rows(rows), _) => Ok(Response::new(flow_of(rows))),
             (Answer::Done(done), version) => {
-                let mut response = Response::new(futures::stream::empty().boxed());
+                let mut response = Response::new(stream::empty().boxed());
                 let done = DoneMessage::new(done, version).encode_to_vec();
                 response.metadata_mut().insert_bin(DONE, MetadataValue::from_bytes(&done));
                 Ok(response)
@@ -136,8 +136,13 @@ impl FlightService for Statements {
         unused()
     }
 
-    async fn do_put(&self, _: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
-        unused()
+    async fn do_put(
+        &self,
+        request: Request<Streaming<FlightData>>,
+    ) -> Result<Response<Self::DoPutStream>, Status> {
+        let taken = async { loads::take(&self.engine()?, request.into_inner()).await };
+        let answers = taken.await.map_err(|error| to_status(&error))?;
+        Ok(Response::new(answers.map_err(|error| to_status(&error)).boxed()))
     }
 
     async fn do_exchange(
@@ -148,8 +153,7 @@ impl FlightService for Statements {
     }
 
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
-        let answers = self.act(request.into_inner()).await.map_err(|error| to_status(&error))?;
-        Ok(Response::new(futures::stream::iter(answers.into_iter().map(Ok)).boxed()))
+        self.act(request.into_inner()).await.map(Response::new).map_err(|error| to_status(&error))
     }
 
     async fn list_actions(&self, _: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {

@@ -39,6 +39,11 @@ impl Deadline {
         Self::new(CancellationToken::new(), Arc::default(), None)
     }
 
+    /// The same tokens, for work that may take any time.
+    pub fn without_time(&self) -> Self {
+        Self::new(self.0.cancel.clone(), Arc::clone(&self.0.stopping), None)
+    }
+
     /// Ends the statement when cancelled.
     pub fn token(&self) -> &CancellationToken {
         &self.0.cancel

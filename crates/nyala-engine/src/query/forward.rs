@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
 use futures::StreamExt;
-use nyala_model::NodeId;
-use nyala_sql::error::Result;
+use nyala_sql::error::{ErrorKind, Owner, QueryError, Result};
 
 use super::answer::{Answer, Batches, RowStream};
 use super::deadline::Deadline;
 use super::engine::Engine;
-use super::nodes::{Forwarded, Forwarding};
+use super::nodes::{Forwarded, Forwarding, is_of_node};
 use super::options::SessionOptions;
 use super::prepared::{Form, Prepared};
 use super::session::Session;
@@ -18,34 +17,30 @@ use super::session::Session;
 /// A setting that a statement takes along as what is left of its time.
 const TIMEOUT: &str = "statement_timeout";
 
+/// Whether a statement that another node failed to do may succeed on this one, which can do it, too.
+pub fn may_do_better_here(error: &QueryError) -> bool {
+    is_of_node(error) || error.kind == ErrorKind::Changed
+}
+
 impl Session {
     /// Runs a statement on the node that owns what it needs, after it was found here that nothing was done.
     pub(super) async fn forward(
         &self,
-        owner: &NodeId,
+        owner: &Owner,
         prepared: &Prepared,
         parameters: Vec<ScalarValue>,
         deadline: &Deadline,
     ) -> Result<Answer> {
-        let node = self.engine.nodes.living(owner)?;
-        let usual = self.engine.default_settings().all();
-        let settings = self.setting_values().into_iter().zip(usual);
-        let settings = settings.filter(|(own, usual)| own.value != usual.value && own.name != TIMEOUT);
+        let node = self.engine.nodes.living(&owner.node)?;
         let sql = match prepared.form() {
             Form::OfShape(text) => text.sql.clone(),
             _ => prepared.statement().to_string(),
         };
         let statement = Forwarded {
-            sql,
             parameters,
-            settings: settings.map(|(own, _)| (own.name.to_owned(), own.value)).collect(),
-            options: SessionOptions {
-                sent_by: Some(self.engine.node.clone()),
-                ..self.options().as_ref().clone()
-            },
             timeout: deadline.left(),
-            version: self.engine.snapshots.current().snapshot().version,
             changes: prepared.changes(),
+            ..self.forwarded(sql)
         };
         let running = self.begin(prepared.text(), deadline);
         let listed = Arc::clone(running.listed());
@@ -64,28 +59,65 @@ impl Session {
                 Ok(Answer::Done(completion))
             }
             Err(error) => {
-                listed.fail(&error);
+                match owner.optional && may_do_better_here(&error) {
+                    true => listed.hand_over(),
+                    false => listed.fail(&error),
+                }
                 Err(error)
             }
         }
     }
 }
 
+impl Session {
+    /// A statement of this session for another node, without parameters and without an end of its time.
+    pub(super) fn forwarded(&self, sql: String) -> Forwarded {
+        let usual = self.engine.default_settings().all();
+        let settings = self.setting_values().into_iter().zip(usual);
+        let settings = settings.filter(|(own, usual)| own.value != usual.value && own.name != TIMEOUT);
+        Forwarded {
+            sql,
+            parameters: Vec::new(),
+            settings: settings.map(|(own, _)| (own.name.to_owned(), own.value)).collect(),
+            options: SessionOptions {
+                sent_by: Some(self.engine.node.clone()),
+                ..self.options().as_ref().clone()
+            },
+            timeout: None,
+            version: self.engine.snapshots.current().snapshot().version,
+            changes: false,
+            follow: None,
+        }
+    }
+}
+
 impl Engine {
+    /// The session of a statement that another node has sent.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Changed`] if this node does not know the catalog that it was planned with, or as of a setting.
+    pub(super) async fn session_of(self: &Arc<Self>, statement: &Forwarded) -> Result<Arc<Session>> {
+        self.catch_up(statement.version).await?;
+        // Set even if the sender does not name itself: it keeps the statement from being forwarded again.
+        let sent_by = Some(statement.options.sent_by.clone().unwrap_or_default());
+        let session = self.session(SessionOptions { sent_by, ..statement.options.clone() });
+        for (name, value) in &statement.settings {
+            session.set(name, value)?;
+        }
+        // Without an end of its time it has none here, whatever this node is configured to.
+        let left = statement.timeout.map_or(0, |left| left.as_millis().max(1));
+        session.set(TIMEOUT, &left.to_string())?;
+        Ok(session)
+    }
+
     /// Runs a statement that another node has sent.
     ///
     /// # Errors
     /// As of the statement; and [`ErrorKind::Changed`] if this node does not know the catalog that it was planned with.
     pub async fn run_forwarded(self: &Arc<Self>, statement: Forwarded) -> Result<Answer> {
-        self.catch_up(statement.version).await?;
-        // Set even if the sender does not name itself: it keeps the statement from being forwarded again.
-        let sent_by = Some(statement.options.sent_by.unwrap_or_default());
-        let session = self.session(SessionOptions { sent_by, ..statement.options });
-        for (name, value) in &statement.settings {
-            session.set(name, value)?;
-        }
-        if let Some(left) = statement.timeout {
-            session.set(TIMEOUT, &left.as_millis().max(1).to_string())?;
+        let session = self.session_of(&statement).await?;
+        if let Some(follow) = &statement.follow {
+            return session.follow_for_another(&statement.sql, follow).await;
         }
         let prepared = session.prepare_text(&statement.sql).await?;
         session.execute(&prepared, statement.parameters).await

@@ -47,14 +47,14 @@ mod text;
 
 pub use activity::PhaseTimes;
 pub use answer::{
-    Answer, Completion, Placed, Placement, PlannedQuery, ResultCacheStats, RowStream, StatementPart,
+    Answer, Completion, Ingested, Placed, Placement, PlannedQuery, ResultCacheStats, RowStream, StatementPart,
 };
 pub use engine::Engine;
 pub use fragments::Fragment;
-pub use live::{DiskStoreStats, Follower, Ingest, Ingested, Loading};
+pub use live::{DiskStoreStats, Follower, Ingest, Loading};
 pub use nodes::{
-    Control, ControlAction, ControlAnswer, Forwarded, Forwarding, OtherNodes, node_not_reached,
-    not_confirmed, not_reached,
+    BuildUnit, Control, ControlAction, ControlAnswer, Follow, Forwarded, ForwardedLoad, Forwarding, LoadPart,
+    LoadThere, OtherNodes, node_not_reached, not_confirmed, not_reached,
 };
 pub use open::Extensions;
 pub use options::SessionOptions;

@@ -6,11 +6,13 @@
 //! ```
 
 mod here;
+mod ingested;
 mod placement;
 mod result_cache;
 mod rows;
 mod start;
 
+pub use ingested::Ingested;
 pub use placement::{Placed, Placement, PlannedQuery, StatementPart};
 pub use result_cache::{Known, ResultCache, ResultCacheStats, ResultKey, Source};
 pub use rows::{Answer, Batches, Completion, RowStream};

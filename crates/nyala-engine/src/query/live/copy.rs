@@ -15,8 +15,8 @@ use nyala_model::{QualifiedName, TableEntry, TableId, TableSource};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{CopyInto, folded};
 
-use super::ingest::{Ingest, Ingested};
-use crate::query::answer::{Answer, Completion};
+use super::ingest::Ingest;
+use crate::query::answer::{Answer, Completion, Ingested};
 use crate::query::authorize::Caller;
 use crate::query::command::Command;
 use crate::query::execution::Execution;
@@ -57,7 +57,7 @@ async fn run(copy: &CopyInto, execution: Execution<'_>) -> Result<Answer> {
     let engine = &session.engine;
     let name = execution.name(&copy.table)?;
     let columns: Vec<String> = copy.columns.iter().map(column_name).collect();
-    let mut ingest = Ingest::begin(session, &name, &columns, copy.label.as_deref())?;
+    let mut ingest = Ingest::begin(session, &name, &columns, (copy.label.as_deref(), false))?;
     if let Some(known) = ingest.known().await? {
         return Ok(done(&known));
     }

@@ -7,7 +7,7 @@
 //! A load with a label is one statement: it is gathered whole, and the store keeps the label with the rows.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use arrow::array::{ArrayRef, new_null_array};
 use arrow::compute::concat_batches;
@@ -29,7 +29,10 @@ use nyala_storage::oplog::{Condition, Label, Labelled, LiveTable, Ticket, Write}
 
 use super::numbers::with_new_numbers;
 use super::{blocking, collect};
+use crate::query::answer::Ingested;
 use crate::query::deadline::Deadline;
+use crate::query::engine::Engine;
+use crate::query::nodes::{Forwarded, ForwardedLoad, LoadPart, LoadThere};
 use crate::query::session::Session;
 
 /// Rows are gathered until they have about this size: few frames, and little memory.
@@ -43,7 +46,7 @@ const LABELLED_BYTES: usize = 1 << 30;
 #[derive(Debug)]
 pub struct Ingest {
     table: Arc<LiveRef>,
-    live: Option<LiveTable>,
+    place: Place,
     /// All columns of the table.
     whole: SchemaRef,
     /// The columns of pushed rows.
@@ -59,38 +62,28 @@ pub struct Ingest {
     label: Option<Label>,
 }
 
-/// The outcome of a load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ingested {
-    /// Rows that were written.
-    pub rows: u64,
-    /// Rows that were left out because they could not be read.
-    pub rejected: u64,
-    /// LSN of its last statement; none if there was none.
-    pub lsn: Option<u64>,
-    /// Whether an earlier load of the same label did the work, and this load did nothing.
-    pub before: bool,
+/// Where the table is: found when it is needed first.
+#[derive(Debug)]
+enum Place {
+    /// Not known yet. The load as it is sent, if the table may be on another node.
+    Unknown(Option<Box<(Arc<Engine>, ForwardedLoad)>>),
+    Here(LiveTable),
+    There(LoadThere),
 }
 
-impl Ingested {
-    /// A notice for the client, besides the number of rows.
-    pub fn notice(&self) -> Option<String> {
-        let lsn = self.lsn.unwrap_or_default();
-        self.before.then(|| format!("this load was done before, at LSN {lsn}, and was not done again"))
-    }
-
-    fn before(done: Labelled) -> Self {
-        Self { rows: done.rows, rejected: done.rejected, lsn: Some(done.lsn), before: true }
-    }
+/// The outcome of an earlier load of the same label.
+fn before(done: Labelled) -> Ingested {
+    Ingested { rows: done.rows, rejected: done.rejected, lsn: Some(done.lsn), before: true }
 }
 
 impl Ingest {
-    /// Begins a load of rows that have these columns of the table, or all of them if none are named.
+    /// Begins a load of rows that have these columns of the table, or all of them if none are named. Rows of a table of another node
+    /// are sent there, if they may be; otherwise the load fails, and its whole statement is sent.
     pub fn begin(
         session: &Session,
         name: &QualifiedName,
         columns: &[String],
-        label: Option<&str>,
+        (label, may_be_sent): (Option<&str>, bool),
     ) -> Result<Self> {
         let engine = &session.engine;
         let catalog = engine.snapshots.catalog().snapshot();
@@ -106,11 +99,23 @@ impl Ingest {
         };
         let given = Schema::new(fields);
         let defaults = defaults(session, &table, &whole, &given)?;
+        let given = Arc::new(given);
+        // Only where there are other nodes, and unless it came from one.
+        let may_be_sent = may_be_sent && engine.catalog().is_shared() && session.options().sent_by.is_none();
+        let sent = may_be_sent.then(|| {
+            let sql = format!("COPY {name} FROM STDIN");
+            let statement = Forwarded { changes: true, ..session.forwarded(sql) };
+            // Named, since the other node may know the table as it was a moment ago.
+            let columns = given.fields().iter().map(|field| field.name().clone()).collect();
+            let (table, label) = (name.clone(), label.map(str::to_owned));
+            let load = ForwardedLoad { statement, table, columns, label, schema: Arc::clone(&given) };
+            Box::new((Arc::clone(engine), load))
+        });
         Ok(Self {
             table,
-            live: None,
+            place: Place::Unknown(sent),
             whole: Arc::new(nullable(&whole)),
-            given: Arc::new(given),
+            given,
             defaults,
             gathered: Vec::new(),
             bytes: 0,
@@ -129,19 +134,40 @@ impl Ingest {
     /// The outcome of an earlier load of the same label, if there was one.
     pub async fn known(&mut self) -> Result<Option<Ingested>> {
         let Some(label) = self.label.clone() else { return Ok(None) };
-        Ok(self.opened().await?.label(label.name()).map(Ingested::before))
+        Ok(match self.place().await? {
+            Place::There(load) => load.known,
+            _ => self.opened().await?.label(label.name()).map(before),
+        })
+    }
+
+    /// Where the table is. If it is on another node, the load is begun there.
+    async fn place(&mut self) -> Result<&mut Place> {
+        if let Place::Unknown(sent) = &mut self.place {
+            self.place = match (self.table.opened().await, sent.take()) {
+                (Ok(live), _) => Place::Here(live),
+                (Err(QueryError { owner: Some(owner), .. }), Some(sent)) => {
+                    let (engine, load) = *sent;
+                    Place::There(engine.elsewhere.load(&engine.nodes.living(&owner.node)?, load).await?)
+                }
+                (Err(error), _) => return Err(error),
+            };
+        }
+        Ok(&mut self.place)
     }
 
     async fn opened(&mut self) -> Result<LiveTable> {
-        Ok(match &self.live {
-            Some(live) => live.clone(),
-            None => self.live.insert(self.table.opened().await?).clone(),
-        })
+        match self.place().await? {
+            Place::Here(live) => Ok(live.clone()),
+            _ => Err(QueryError::internal("rows of another node's table are written here")),
+        }
     }
 
     /// Adds rows with the columns of [`Self::schema`], in order. Waits while too many statements are under
     /// way.
     pub async fn push(&mut self, batch: RecordBatch) -> Result<()> {
+        if let Place::There(load) = self.place().await? {
+            return send(load, LoadPart::Rows(batch)).await;
+        }
         self.rows += batch.num_rows() as u64;
         let (batch, bytes) = collect::compact(&self.widen(&batch)?)?;
         self.bytes = self.bytes.saturating_add(bytes);
@@ -160,6 +186,12 @@ impl Ingest {
     /// Writes the rest, and waits until all is as durable as the table requires. `rejected` rows were left
     /// out.
     pub async fn finish(mut self, rejected: u64, deadline: &Deadline) -> Result<Ingested> {
+        self.place().await?;
+        if let Place::There(mut load) = self.place {
+            send(&mut load, LoadPart::End { rejected }).await?;
+            let outcome = load.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+            return deadline.hand_over(outcome).await;
+        }
         if let Some(label) = self.label.take() {
             return self.write_labelled(label, rejected, deadline).await;
         }
@@ -174,7 +206,7 @@ impl Ingest {
         let write = self.write_of(rows, &live)?.labelled(label.rejecting(rejected));
         let done = super::write::commit(&live, write, deadline).await?;
         Ok(match done.before {
-            Some(before) => Ingested::before(before),
+            Some(done) => before(done),
             None => Ingested { rows: self.rows, rejected, lsn: Some(done.lsn), before: false },
         })
     }
@@ -236,6 +268,17 @@ impl Ingest {
         let ticket = blocking(move || Ok(live.submit(write)?)).await?;
         self.underway.push_back(ticket);
         Ok(())
+    }
+}
+
+/// Sends a part of a load to another node. If that does not take it, the load has failed there.
+async fn send(load: &mut LoadThere, part: LoadPart) -> Result<()> {
+    if load.parts.send(part).await.is_ok() {
+        return Ok(());
+    }
+    match load.outcome.get_mut().unwrap_or_else(PoisonError::into_inner).await {
+        Ok(_) => Err(QueryError::internal("a load ended before its last row was sent")),
+        Err(error) => Err(error),
     }
 }
 
@@ -306,6 +349,6 @@ impl Session {
         let settings = self.settings();
         let name = datafusion::common::TableReference::from(table);
         let name = crate::query::names::table_in(&name, &settings)?;
-        Ingest::begin(self, &name, columns, label)
+        Ingest::begin(self, &name, columns, (label, true))
     }
 }

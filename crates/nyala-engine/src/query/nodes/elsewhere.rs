@@ -1,6 +1,7 @@
 //! What this node asks of others: whole statements, which travel there and back, and small requests.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
@@ -12,9 +13,11 @@ use futures::stream::BoxStream;
 use nyala_model::{NodeEntry, NodeId, SnapshotVersion};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::object::cache::WantedBlocks;
+use tokio::sync::mpsc;
 
+use super::build_unit::BuildUnit;
 use super::control::{Control, ControlAnswer};
-use crate::query::answer::Completion;
+use crate::query::answer::{Completion, Ingested};
 use crate::query::options::SessionOptions;
 
 /// A whole statement for another node.
@@ -34,6 +37,60 @@ pub struct Forwarded {
     pub version: SnapshotVersion,
     /// Whether it may change something: then it is never sent twice.
     pub changes: bool,
+    /// The changes of a table, instead of an answer to `sql`.
+    pub follow: Option<Follow>,
+}
+
+/// The changes of a live table, as they happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Follow {
+    /// The table.
+    pub table: QualifiedName,
+    /// Changes after this LSN; without it, those from now on.
+    pub after: Option<u64>,
+}
+
+/// A load of rows into a live table of another node.
+#[derive(Debug, Clone)]
+pub struct ForwardedLoad {
+    /// Who loads, how long it may take, and how it is listed.
+    pub statement: Forwarded,
+    /// The table.
+    pub table: QualifiedName,
+    /// Columns of the rows; empty for all.
+    pub columns: Vec<String>,
+    /// A load with a label is done once.
+    pub label: Option<String>,
+    /// The rows have these columns.
+    pub schema: SchemaRef,
+}
+
+/// What a load sends after its head.
+#[derive(Debug)]
+pub enum LoadPart {
+    /// Rows.
+    Rows(RecordBatch),
+    /// There are no more; so many were left out because they could not be read. A load that ends without this is given up.
+    End {
+        /// Rows that were left out.
+        rejected: u64,
+    },
+}
+
+/// A load that another node takes.
+pub struct LoadThere {
+    /// The outcome of an earlier load of the same label.
+    pub known: Option<Ingested>,
+    /// Takes the parts. Closed once the load has failed.
+    pub parts: mpsc::Sender<LoadPart>,
+    /// The outcome, after the last part. Dropping it gives the load up. The lock makes it `Sync`, and is never waited for.
+    pub outcome: Mutex<BoxFuture<'static, Result<Ingested>>>,
+}
+
+impl fmt::Debug for LoadThere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadThere").field("known", &self.known).finish_non_exhaustive()
+    }
 }
 
 /// What the other node answers.
@@ -51,6 +108,9 @@ pub trait OtherNodes: Debug + Send + Sync {
 
     /// Runs a statement on another node. Dropping the future ends it there.
     fn run<'a>(&'a self, node: &'a NodeEntry, statement: Forwarded) -> BoxFuture<'a, Result<Forwarding>>;
+
+    /// Begins a load into a table of another node. Dropping the future gives it up.
+    fn load<'a>(&'a self, node: &'a NodeEntry, load: ForwardedLoad) -> BoxFuture<'a, Result<LoadThere>>;
 
     /// The blocks that the cache of another node has, of those asked for; fails if the node is not reached.
     fn blocks<'a>(
@@ -76,6 +136,10 @@ impl OtherNodes for Alone {
     }
 
     fn run<'a>(&'a self, node: &'a NodeEntry, _: Forwarded) -> BoxFuture<'a, Result<Forwarding>> {
+        Box::pin(async move { Err(not_reached(&node.id, HERE_ALONE)) })
+    }
+
+    fn load<'a>(&'a self, node: &'a NodeEntry, _: ForwardedLoad) -> BoxFuture<'a, Result<LoadThere>> {
         Box::pin(async move { Err(not_reached(&node.id, HERE_ALONE)) })
     }
 

@@ -1,0 +1,209 @@
+//! Loads into a live table of another node, as a call of Arrow Flight in both directions: the head and the rows there, whether a load of
+//! that label was done before and the outcome back.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow_flight::encode::FlightDataEncoderBuilder;
+use arrow_flight::flight_service_client::FlightServiceClient;
+use arrow_flight::utils::flight_data_to_arrow_batch;
+use arrow_flight::{FlightData, FlightDescriptor, PutResult};
+use bytes::Bytes;
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt, Stream, StreamExt};
+use nyala_engine::{Engine, ForwardedLoad, Ingested, LoadPart, LoadThere, QueryError};
+use nyala_model::{NodeId, QualifiedName};
+use prost::Message;
+use tokio::sync::{mpsc, oneshot};
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+use crate::statement::{MAX_MESSAGE_BYTES, StatementMessage, from_status};
+
+/// Batches that wait for the connection.
+const BATCHES_AHEAD: usize = 2;
+
+#[derive(Clone, PartialEq, Message)]
+struct LoadMessage {
+    #[prost(message, optional, tag = "1")]
+    statement: Option<StatementMessage>,
+    #[prost(string, tag = "2")]
+    schema: String,
+    #[prost(string, tag = "3")]
+    table: String,
+    #[prost(string, repeated, tag = "4")]
+    columns: Vec<String>,
+    #[prost(string, optional, tag = "5")]
+    label: Option<String>,
+}
+
+/// After the last row.
+#[derive(Clone, PartialEq, Message)]
+struct EndMessage {
+    #[prost(uint64, tag = "1")]
+    rejected: u64,
+}
+
+/// The answers: first whether there was an earlier load, and then, if there was none, the outcome of this one.
+#[derive(Clone, PartialEq, Message)]
+struct AnswerMessage {
+    #[prost(message, optional, tag = "1")]
+    done: Option<DoneMessage>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct DoneMessage {
+    #[prost(uint64, tag = "1")]
+    rows: u64,
+    #[prost(uint64, tag = "2")]
+    rejected: u64,
+    #[prost(uint64, optional, tag = "3")]
+    lsn: Option<u64>,
+    #[prost(bool, tag = "4")]
+    before: bool,
+}
+
+impl From<Ingested> for DoneMessage {
+    fn from(done: Ingested) -> Self {
+        let Ingested { rows, rejected, lsn, before } = done;
+        Self { rows, rejected, lsn, before }
+    }
+}
+
+impl From<DoneMessage> for Ingested {
+    fn from(message: DoneMessage) -> Self {
+        let DoneMessage { rows, rejected, lsn, before } = message;
+        Self { rows, rejected, lsn, before }
+    }
+}
+
+impl LoadMessage {
+    fn new(load: ForwardedLoad) -> Result<Self, QueryError> {
+        Ok(Self {
+            statement: Some(StatementMessage::new(load.statement).map_err(QueryError::internal)?),
+            schema: load.table.schema,
+            table: load.table.name,
+            columns: load.columns,
+            label: load.label,
+        })
+    }
+
+    fn into_load(self, schema: SchemaRef) -> Result<ForwardedLoad, QueryError> {
+        let statement = self.statement.ok_or_else(|| damaged("it names no statement"))?;
+        Ok(ForwardedLoad {
+            statement: statement.into_statement().map_err(QueryError::internal)?,
+            table: QualifiedName::new(self.schema, self.table),
+            columns: self.columns,
+            label: self.label,
+            schema,
+        })
+    }
+}
+
+fn damaged(reason: &str) -> QueryError {
+    QueryError::internal(format!("another node sent a damaged load: {reason}"))
+}
+
+/// Begins a load on a node.
+///
+/// # Errors
+/// The load is refused, or the node is not reached.
+pub async fn begin(node: &NodeId, channel: Channel, load: ForwardedLoad) -> Result<LoadThere, QueryError> {
+    let mut client = FlightServiceClient::new(channel)
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let schema = Arc::clone(&load.schema);
+    let head = LoadMessage::new(load)?.encode_to_vec();
+    let (parts, sent) = mpsc::channel(BATCHES_AHEAD);
+    // Nothing was written before the first answer.
+    let answers = client.do_put(to_messages(head, schema, sent)).await;
+    let mut answers = answers.map_err(|status| from_status(node, &status, false))?.into_inner();
+    let first = answers.message().await.map_err(|status| from_status(node, &status, false))?;
+    let known = decode(first)?.done.map(Ingested::from);
+    let node = node.clone();
+    let outcome = async move {
+        let answer = answers.message().await.map_err(|status| from_status(&node, &status, true))?;
+        decode(answer)?.done.map(Ingested::from).ok_or_else(|| damaged("it has no outcome"))
+    };
+    Ok(LoadThere { known, parts, outcome: Mutex::new(outcome.boxed()) })
+}
+
+fn decode(answer: Option<PutResult>) -> Result<AnswerMessage, QueryError> {
+    let answer = answer.ok_or_else(|| damaged("the answers end too early"))?;
+    AnswerMessage::decode(answer.app_metadata).map_err(QueryError::internal)
+}
+
+/// The head with the schema, the rows, and after the last of them the end. Without the end the other node gives the load up.
+fn to_messages(
+    head: Vec<u8>,
+    schema: SchemaRef,
+    parts: mpsc::Receiver<LoadPart>,
+) -> impl Stream<Item = FlightData> + Send + 'static {
+    let (ended, end) = oneshot::channel();
+    let rows = stream::unfold((parts, Some(ended)), |(mut parts, mut ended)| async move {
+        match parts.recv().await? {
+            LoadPart::Rows(batch) => Some((Ok(batch), (parts, ended))),
+            LoadPart::End { rejected } => {
+                // The receiver is the rest of this stream.
+                let _ = ended.take()?.send(rejected);
+                None
+            }
+        }
+    });
+    let encoded = FlightDataEncoderBuilder::new()
+        .with_schema(schema)
+        .with_flight_descriptor(Some(FlightDescriptor::new_cmd(head)))
+        .build(rows);
+    let has_failed = Arc::new(AtomicBool::new(false));
+    let failed = Arc::clone(&has_failed);
+    let encoded = encoded.filter_map(move |message| {
+        failed.fetch_or(message.is_err(), Ordering::Relaxed);
+        std::future::ready(message.ok())
+    });
+    let end = async move {
+        let rejected = end.await.ok().filter(|_| !has_failed.load(Ordering::Relaxed))?;
+        let app_metadata = EndMessage { rejected }.encode_to_vec().into();
+        Some(FlightData { app_metadata, ..FlightData::default() })
+    };
+    encoded.chain(stream::once(end).filter_map(std::future::ready))
+}
+
+/// The answers of a load that another node sends.
+type Answers = BoxStream<'static, Result<PutResult, QueryError>>;
+
+/// Takes a load.
+///
+/// # Errors
+/// The request is damaged, or the load is refused.
+pub async fn take(engine: &Arc<Engine>, mut messages: Streaming<FlightData>) -> Result<Answers, QueryError> {
+    let first = messages.message().await.map_err(QueryError::internal)?;
+    let mut first = first.ok_or_else(|| damaged("it is empty"))?;
+    let descriptor = first.flight_descriptor.take().ok_or_else(|| damaged("it has no head"))?;
+    let schema = Schema::try_from(&first).map_err(QueryError::internal)?;
+    let schema = Arc::new(schema);
+    let head = LoadMessage::decode(descriptor.cmd).map_err(QueryError::internal)?;
+    let load = head.into_load(Arc::clone(&schema))?;
+    let parts = messages.map(move |message| to_part(message, &schema)).boxed();
+    let (known, outcome) = engine.load_for_another(load, parts).await?;
+    let first = stream::iter([Ok(answer(known))]);
+    Ok(match known {
+        Some(_) => first.boxed(),
+        None => first.chain(stream::once(outcome.map(|done| done.map(|done| answer(Some(done)))))).boxed(),
+    })
+}
+
+fn answer(done: Option<Ingested>) -> PutResult {
+    let message = AnswerMessage { done: done.map(DoneMessage::from) };
+    PutResult { app_metadata: Bytes::from(message.encode_to_vec()) }
+}
+
+fn to_part(message: Result<FlightData, Status>, schema: &SchemaRef) -> Result<LoadPart, QueryError> {
+    let message = message.map_err(|status| damaged(status.message()))?;
+    if message.data_header.is_empty() {
+        let end = EndMessage::decode(message.app_metadata).map_err(QueryError::internal)?;
+        return Ok(LoadPart::End { rejected: end.rejected });
+    }
+    let batch = flight_data_to_arrow_batch(&message, Arc::clone(schema), &std::collections::HashMap::new());
+    batch.map(LoadPart::Rows).map_err(QueryError::internal)
+}
