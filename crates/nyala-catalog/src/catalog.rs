@@ -100,20 +100,16 @@ impl Catalog {
     /// Once begun it runs to its end, even if the caller stops waiting: a durable but unpublished
     /// change would leave readers in the past. Must be called within a tokio runtime.
     pub async fn commit(&self, change: Change) -> Result<Committed, CatalogError> {
-        self.commit_under(None, change).await
+        self.commit_under(&[], change).await
     }
 
-    /// As [`commit`](Self::commit), if the lease of `fence` is still held under its token.
+    /// As [`commit`](Self::commit), if the leases of all `fences` are still held under their tokens.
     ///
     /// # Errors
     /// [`CatalogError::LeaseLost`] if another node has taken the lease.
-    pub async fn commit_under(
-        &self,
-        fence: Option<&Fence>,
-        change: Change,
-    ) -> Result<Committed, CatalogError> {
-        let (shared, fence) = (Arc::clone(&self.shared), fence.cloned());
-        let commit = async move { shared.commit(&change, fence.as_ref()).await };
+    pub async fn commit_under(&self, fences: &[Fence], change: Change) -> Result<Committed, CatalogError> {
+        let (shared, fences) = (Arc::clone(&self.shared), fences.to_vec());
+        let commit = async move { shared.commit(&change, &fences).await };
         tokio::spawn(commit.in_current_span()).await.map_err(|_| CatalogError::Interrupted)?
     }
 
@@ -239,10 +235,10 @@ impl Catalog {
 }
 
 impl Shared {
-    async fn commit(&self, change: &Change, fence: Option<&Fence>) -> Result<Committed, CatalogError> {
+    async fn commit(&self, change: &Change, fences: &[Fence]) -> Result<Committed, CatalogError> {
         let _turn = self.turn.lock().await;
         let base = self.current.load_full();
-        let applied = self.store.apply(&base, change, fence).await?;
+        let applied = self.store.apply(&base, change, fences).await?;
         self.publish(applied.snapshot);
         Ok(Committed {
             snapshot: self.current.load_full(),

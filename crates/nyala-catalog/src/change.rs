@@ -189,6 +189,11 @@ pub enum Change {
         /// The segment.
         segment: SegmentId,
     },
+    /// Forgets a segment that is not ready. Its files are not touched.
+    DropUnfinished {
+        /// The segment.
+        segment: SegmentId,
+    },
     /// Adds a user or a group.
     CreateRole {
         /// The role.

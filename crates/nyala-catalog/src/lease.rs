@@ -107,6 +107,32 @@ impl Drop for Lease {
     }
 }
 
+/// The right to make changes under leases: of the node that holds them, or lent to a node that works for the holder.
+#[derive(Debug, Clone)]
+pub struct Permit {
+    fences: Vec<Fence>,
+    /// Kept as long as there may be changes to make; none on a node that it is lent to.
+    _held: Option<Arc<Lease>>,
+}
+
+impl Permit {
+    /// On a node that works for the holder. It ends when the holder gives up one of the leases.
+    pub fn lent(fences: Vec<Fence>) -> Self {
+        Self { fences, _held: None }
+    }
+
+    /// What changes are made with.
+    pub fn fences(&self) -> &[Fence] {
+        &self.fences
+    }
+}
+
+impl From<Arc<Lease>> for Permit {
+    fn from(lease: Arc<Lease>) -> Self {
+        Self { fences: vec![lease.fence().clone()], _held: Some(lease) }
+    }
+}
+
 fn end_of(asked: Instant) -> Instant {
     asked + HOLD.saturating_sub(MARGIN)
 }

@@ -37,7 +37,7 @@ mod conformance;
 pub use catalog::Catalog;
 pub use change::{Change, Committed, Granted, NewTable, RoleChange};
 pub use error::CatalogError;
-pub use lease::{Fence, Lease, LeaseToken};
+pub use lease::{Fence, Lease, LeaseToken, Permit};
 pub use postgres::PostgresStore;
 pub use sqlite::{Restored, SqliteStore, restore};
 pub use store::{Applied, CatalogStore};

@@ -105,6 +105,10 @@ fn edits(base: &CatalogSnapshot, id: u64, change: &Change) -> Edits {
             let marked = || Edit::SetDamaged(cube.as_ref().into(), segment.id, damage.clone());
             Ok(ready.then(marked).into_iter().collect())
         }
+        Change::DropUnfinished { segment } => {
+            let (cube, segment) = find_building_segment(base, *segment)?;
+            Ok(vec![Edit::RemoveSegment(cube.as_ref().into(), segment.id)])
+        }
         Change::DropSegment { segment } => {
             let (cube, segment) = find_segment(base, *segment)?;
             Ok(vec![Edit::RemoveSegment(cube.as_ref().into(), segment.id)])

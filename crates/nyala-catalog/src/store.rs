@@ -48,12 +48,12 @@ pub trait CatalogStore: Send + Sync + Debug {
     /// `base` is the caller's snapshot. It saves a full read if no other process has written since;
     /// the rules always see the stored catalog.
     ///
-    /// The change is refused if another node has taken the lease of `fence` meanwhile.
+    /// The change is refused if another node has taken the lease of one of `fences` meanwhile.
     async fn apply(
         &self,
         base: &CatalogSnapshot,
         change: &Change,
-        fence: Option<&Fence>,
+        fences: &[Fence],
     ) -> Result<Applied, CatalogError>;
 
     /// Adds a running job. It touches no snapshot.

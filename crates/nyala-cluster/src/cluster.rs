@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 use nyala_engine::{
     BuildUnit, Control, ControlAnswer, Counts, Engine, ErrorKind, Extensions, Forwarded, ForwardedLoad,
     Forwarding, LoadThere, OtherNodes, QueryError, WantedBlocks, not_reached,
@@ -191,6 +192,18 @@ impl OtherNodes for Cluster {
         wanted: &'a WantedBlocks,
     ) -> BoxFuture<'a, Result<Vec<(u64, Bytes)>, QueryError>> {
         async move { blocks::ask(&node.id, self.channel(node)?, wanted).await }.boxed()
+    }
+
+    fn build<'a>(
+        &'a self,
+        node: &'a NodeEntry,
+        unit: BuildUnit,
+    ) -> BoxFuture<'a, Result<BoxStream<'static, Result<Counts, QueryError>>, QueryError>> {
+        async move {
+            // Not asked twice: the first request may have arrived, and both would write one segment.
+            builds::ask(&node.id, self.channel(node)?, unit).await
+        }
+        .boxed()
     }
 
     fn ask<'a>(

@@ -61,17 +61,18 @@ pub async fn changes_under_a_lost_lease_are_refused(backend: &dyn Backend) {
     let fence = |token| Fence { lease: "cube 1".to_owned(), token };
     let first = fence(shared.take_lease("cube 1", &node(), ENDED).await.unwrap().unwrap());
     // The lease ended, but no other node has taken it.
-    subject.catalog.commit_under(Some(&first), create_table("a")).await.unwrap();
+    subject.catalog.commit_under(std::slice::from_ref(&first), create_table("a")).await.unwrap();
     let second = fence(shared.take_lease("cube 1", &other(), LONG).await.unwrap().unwrap());
-    let refused = subject.catalog.commit_under(Some(&first), create_table("b")).await.unwrap_err();
+    let refused =
+        subject.catalog.commit_under(std::slice::from_ref(&first), create_table("b")).await.unwrap_err();
     assert!(matches!(refused, CatalogError::LeaseLost { .. }), "{refused}");
-    subject.catalog.commit_under(Some(&second), create_table("c")).await.unwrap();
+    subject.catalog.commit_under(std::slice::from_ref(&second), create_table("c")).await.unwrap();
     assert_eq!(table_names(&store.load().await.unwrap()), ["public.a", "public.c"]);
     // The same node takes the lease again: changes under its former token are refused.
     let third = fence(shared.take_lease("cube 1", &other(), LONG).await.unwrap().unwrap());
-    assert!(subject.catalog.commit_under(Some(&second), create_table("d")).await.is_err());
+    assert!(subject.catalog.commit_under(std::slice::from_ref(&second), create_table("d")).await.is_err());
     shared.release_lease("cube 1", third.token).await.unwrap();
-    assert!(subject.catalog.commit_under(Some(&third), create_table("e")).await.is_err());
+    assert!(subject.catalog.commit_under(std::slice::from_ref(&third), create_table("e")).await.is_err());
 }
 
 pub async fn a_node_knows_itself(backend: &dyn Backend) {

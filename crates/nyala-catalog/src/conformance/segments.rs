@@ -138,7 +138,9 @@ pub async fn dropped_segments_are_gone(backend: &dyn Backend) {
     let (building, ready) = (subject.begin("revenue").await, subject.begin("revenue").await);
     subject.make(add(building, 1, 10)).await;
     subject.make(publish(ready)).await;
-    subject.make(Change::DropSegment { segment: building }).await;
+    let message = format!("segment `{ready}` is ready and cannot be changed any more; begin a new segment");
+    subject.refuse(Change::DropUnfinished { segment: ready }, &message).await;
+    subject.make(Change::DropUnfinished { segment: building }).await;
     assert_eq!(ids(&subject, "revenue"), [ready]);
     subject.make(Change::DropSegment { segment: ready }).await;
     assert_eq!(ids(&subject, "revenue"), []);

@@ -26,12 +26,12 @@ pub async fn apply(
     pool: &PgPool,
     base: &CatalogSnapshot,
     change: &Change,
-    fence: Option<&Fence>,
+    fences: &[Fence],
 ) -> Result<Applied, CatalogError> {
     let mut connection = pool.acquire().await?;
     let mut transaction = connection.begin().await?;
     let stored = lock(&mut transaction).await?;
-    if let Some(fence) = fence {
+    for fence in fences {
         check_fence(&mut transaction, fence).await?;
     }
     let base = match stored == base.version {

@@ -187,9 +187,9 @@ impl CatalogStore for PostgresStore {
         &self,
         base: &CatalogSnapshot,
         change: &Change,
-        fence: Option<&Fence>,
+        fences: &[Fence],
     ) -> Result<Applied, CatalogError> {
-        let applying = apply::apply(&self.pool, base, change, fence);
+        let applying = apply::apply(&self.pool, base, change, fences);
         match tokio::time::timeout(DEADLINE, applying).await {
             Ok(applied) => applied.map_err(|error| self.explain(error)),
             // The commit may have been on its way.

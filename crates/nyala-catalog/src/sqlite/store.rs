@@ -245,9 +245,10 @@ impl CatalogStore for SqliteStore {
         &self,
         base: &CatalogSnapshot,
         change: &Change,
-        fence: Option<&Fence>,
+        fences: &[Fence],
     ) -> Result<Applied, CatalogError> {
-        if let Some(fence) = fence.filter(|fence| !self.local_leases().is_held(&fence.lease, fence.token)) {
+        let is_lost = |fence: &&Fence| !self.local_leases().is_held(&fence.lease, fence.token);
+        if let Some(fence) = fences.iter().find(is_lost) {
             return Err(CatalogError::LeaseLost { lease: fence.lease.clone() });
         }
         let applied = apply::apply(&self.writer, base, change).await.map_err(|error| self.explain(error));

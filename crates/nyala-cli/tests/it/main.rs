@@ -28,6 +28,7 @@ mod damage;
 mod deleted_rows;
 mod disk_store;
 mod distributed;
+mod divided_builds;
 mod encryption;
 mod export;
 mod extensions;

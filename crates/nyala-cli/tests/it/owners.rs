@@ -58,7 +58,7 @@ async fn one_node_at_a_time_builds_a_cube() {
         sources: Vec::new(),
         node: elsewhere(),
     };
-    catalog.commit_under(Some(lease.fence()), begin).await.unwrap();
+    catalog.commit_under(std::slice::from_ref(lease.fence()), begin).await.unwrap();
     let error = test.try_run("BUILD CUBE c").await.unwrap_err();
     assert!(
         error.to_string().contains("cube `public.c` is being built or altered on another node"),
@@ -73,7 +73,7 @@ async fn one_node_at_a_time_builds_a_cube() {
     let node = std::fs::read_to_string(test.path("data").join("node")).unwrap();
     assert!(made.iter().all(|segment| segment.node.0 == node && !node.is_empty()));
     let late = Change::DropSegment { segment: made[0].id };
-    let late = catalog.commit_under(Some(&fence), late).await.unwrap_err();
+    let late = catalog.commit_under(std::slice::from_ref(&fence), late).await.unwrap_err();
     assert!(late.to_string().contains("another node has taken over"), "{late}");
 }
 

@@ -60,10 +60,15 @@ impl Statements {
 
     async fn act(&self, action: Action) -> Result<Flow<arrow_flight::Result>, QueryError> {
         let engine = self.engine()?;
-        match action.r#type.as_str() {
-            blocks::ACTION => blocks::answer(&engine, action.body).await,
-            _ => control::answer(&engine, action).await.map(|answer| vec![answer]),
-        }
+        let answers = match action.r#type.as_str() {
+            builds::ACTION => {
+                let told = builds::answer(&engine, action.body).await?;
+                return Ok(told.map_err(|error| to_status(&error)).boxed());
+            }
+            blocks::ACTION => blocks::answer(&engine, action.body).await?,
+            _ => vec![control::answer(&engine, action).await?],
+        };
+        Ok(stream::iter(answers.into_iter().map(Ok)).boxed())
     }
 
     /// The answer, and the version of the catalog afterwards.

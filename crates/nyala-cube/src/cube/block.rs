@@ -54,6 +54,12 @@ pub struct Instance {
 }
 
 impl Instance {
+    /// Whether its rows are in files that every node reaches.
+    pub fn is_shared(&self) -> bool {
+        let provider = source_as_provider(&self.scan.source).ok();
+        provider.and_then(|table| Some(table.downcast_ref::<ExternalTable>()?.is_shared())).unwrap_or(false)
+    }
+
     /// Its name for people.
     pub fn shown(&self) -> String {
         match &self.derived {

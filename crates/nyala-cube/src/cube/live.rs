@@ -59,6 +59,11 @@ impl CompiledCube {
         self.block.instances.first().is_some_and(|fact| live_table(&fact.scan).is_some())
     }
 
+    /// Whether all its rows are in files that every node reaches.
+    pub fn reads_shared_files(&self) -> bool {
+        self.block.instances.iter().all(Instance::is_shared)
+    }
+
     /// Whether its fact table is joined once more, and so read as a whole.
     pub(super) fn joins_fact(&self) -> bool {
         let mut tables = self.block.instances.iter().map(|instance| &instance.table);

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use datafusion::execution::runtime_env::RuntimeEnv;
-use nyala_catalog::{Catalog, Lease};
-use nyala_cube::cube::build::{Background, Builds, SegmentHome};
+use nyala_catalog::{Catalog, Permit};
+use nyala_cube::cube::build::{Background, Builds, RETIREMENT, SegmentHome};
 use nyala_cube::scan::DamageReports;
 use nyala_model::config::{BuildConfig, QueryConfig};
 use nyala_model::{JobEntry, NodeId};
@@ -156,11 +156,12 @@ impl Engine {
         self.observed.audit.login(options, refused);
     }
 
-    /// Where this node records and keeps segments. `lease` is the right to build a cube.
-    pub(crate) fn segment_home(&self, lease: Option<Arc<Lease>>) -> SegmentHome {
+    /// Where this node records and keeps segments. `permit` is the right to build a cube.
+    pub(crate) fn segment_home(&self, permit: Option<Permit>) -> SegmentHome {
         SegmentHome {
-            lease,
+            permit,
             readers: Arc::new(StatementsOf(Arc::clone(&self.nodes))),
+            retirement: RETIREMENT,
             catalog: Arc::clone(self.catalog()),
             store: self.snapshots.stores().segments().clone(),
             background: self.runtime.background.clone(),

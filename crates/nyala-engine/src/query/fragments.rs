@@ -14,6 +14,7 @@ use nyala_sql::semantics::unnamed_functions;
 use tokio_util::sync::CancellationToken;
 
 use super::activity::Running;
+use super::nodes::not_reached;
 use crate::session::{Settings, SnapshotContext};
 
 /// What this node does for one statement of another: all tasks of it together.
@@ -25,6 +26,24 @@ pub struct Fragment {
     pub(super) runtime: Arc<RuntimeEnv>,
     /// Cancelled by KILL QUERY, and when the node stops.
     pub(super) cancel: CancellationToken,
+    pub(super) stopping: Stopping,
+}
+
+/// Tells whether this node stops.
+#[derive(Debug, Clone)]
+pub struct Stopping {
+    pub node: NodeId,
+    pub token: CancellationToken,
+}
+
+impl Stopping {
+    /// Why work for another node ends when its token is cancelled: if this node stops, another may do it.
+    pub fn reason(&self) -> QueryError {
+        match self.token.is_cancelled() {
+            true => not_reached(&self.node, "it is stopping"),
+            false => QueryError::cancelled(),
+        }
+    }
 }
 
 impl Fragment {
@@ -55,7 +74,7 @@ impl Fragment {
     /// Waits until the statement must end.
     pub async fn must_end(&self) -> DataFusionError {
         let error: QueryError = tokio::select! {
-            () = self.cancel.cancelled() => QueryError::cancelled(),
+            () = self.cancel.cancelled() => self.stopping.reason(),
             ended = self.running.entry().account().ended() => ended.into(),
         };
         error.into()

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use super::activity::{Phase, Running};
 use super::answer::StatementPart;
 use super::engine::{Engine, Observed};
-use super::fragments::{Fragment, Key};
+use super::fragments::{Fragment, Key, Stopping};
 use super::options::SessionOptions;
 use super::plan::cost_class::CostClass;
 use super::resources::memory;
@@ -43,8 +43,13 @@ impl Engine {
             // Known to the guard of the process's memory from now on.
             self.runtime.threads.works().add(entry.account());
             let runtime = memory::runtime_of_parts(&self.snapshots.source().runtime, entry, &group);
-            Ok(Fragment { context, settings, runtime, cancel, running })
+            Ok(Fragment { context, settings, runtime, cancel, running, stopping: self.stopping() })
         })
+    }
+
+    /// Whether this node stops, for work that it does for others.
+    pub(super) fn stopping(&self) -> Stopping {
+        Stopping { node: self.node.clone(), token: self.runtime.stopping.clone() }
     }
 
     /// Whether this node does parts of other nodes' statements.

@@ -126,7 +126,7 @@ impl SegmentHome {
     pub fn retire(&self, folder: &str, since: SnapshotVersion) {
         let (store, folder) = (self.store.clone(), folder.to_owned());
         let gone = self.readers.gone(since);
-        self.background.later(RETIREMENT, gone, async move { store.remove(&folder).await });
+        self.background.later(self.retirement, gone, async move { store.remove(&folder).await });
     }
 
     /// Deletes files of a folder once no query can be reading them.
@@ -137,7 +137,11 @@ impl SegmentHome {
         }
         let (store, folder) = (self.store.clone(), folder.to_owned());
         let gone = self.readers.gone(since);
-        self.background.later(RETIREMENT, gone, async move { store.remove_files(&folder, &names).await });
+        self.background.later(
+            self.retirement,
+            gone,
+            async move { store.remove_files(&folder, &names).await },
+        );
     }
 }
 

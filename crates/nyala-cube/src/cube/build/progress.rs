@@ -8,7 +8,7 @@ use nyala_model::{JobEntry, JobId, JobState, QualifiedName};
 use nyala_sql::error::QueryError;
 use tokio_util::sync::CancellationToken;
 
-/// Counters of one running build.
+/// Counters of one running build, or of a part of it.
 #[derive(Debug)]
 pub struct Progress {
     started: JobEntry,
@@ -19,7 +19,22 @@ pub struct Progress {
     retries: AtomicU32,
     /// Why a part of it is tried again.
     trouble: Mutex<Option<String>>,
+    /// What other nodes, or this one beside them, do of it.
+    parts: Mutex<Vec<Arc<Self>>>,
     cancel: CancellationToken,
+}
+
+/// What a build has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Rows of the flat join read so far.
+    pub rows_read: u64,
+    /// Bytes of finished cuboids.
+    pub bytes_written: u64,
+    /// Finished cuboids.
+    pub cuboids_done: u32,
+    /// Attempts after a failure of the moment.
+    pub retries: u32,
 }
 
 impl Progress {
@@ -29,12 +44,21 @@ impl Progress {
             cuboids_total: AtomicU32::new(started.cuboids_total),
             retries: AtomicU32::new(0),
             trouble: Mutex::default(),
+            parts: Mutex::default(),
             cancel: CancellationToken::new(),
             started,
             rows_read: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
             cuboids_done: AtomicU32::new(0),
         }
+    }
+
+    /// The counters of a part that is done beside others. They count for the whole.
+    pub fn part(&self) -> Arc<Self> {
+        let started = JobEntry { cuboids_total: 0, ..self.started.clone() };
+        let part = Arc::new(Self { cancel: self.cancel.clone(), ..Self::new(started) });
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&part));
+        part
     }
 
     pub(super) fn add_rows(&self, rows: u64) {
@@ -46,7 +70,7 @@ impl Progress {
         self.cuboids_done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Rows of the flat join read so far.
+    /// Rows of the flat join read so far, without those of parts.
     pub fn rows_read(&self) -> u64 {
         self.rows_read.load(Ordering::Relaxed)
     }
@@ -56,22 +80,32 @@ impl Progress {
         self.cuboids_total.fetch_add(u32::try_from(cuboids).unwrap_or(u32::MAX), Ordering::Relaxed);
     }
 
-    /// The current counters, to be restored when an attempt fails.
-    pub fn mark(&self) -> (u64, u64, u32) {
-        let job = self.entry();
-        (job.rows_read, job.bytes_written, job.cuboids_done)
+    /// The counters without those of parts, to be restored when an attempt fails.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            rows_read: self.rows_read(),
+            bytes_written: self.bytes_written.load(Ordering::Relaxed),
+            cuboids_done: self.cuboids_done.load(Ordering::Relaxed),
+            retries: self.retries.load(Ordering::Relaxed),
+        }
     }
 
-    /// Restores the counters of a mark.
-    pub fn back_to(&self, (rows, bytes, cuboids): (u64, u64, u32)) {
-        self.rows_read.store(rows, Ordering::Relaxed);
-        self.bytes_written.store(bytes, Ordering::Relaxed);
-        self.cuboids_done.store(cuboids, Ordering::Relaxed);
+    /// Restores what was read and written, but not how often it was tried.
+    pub fn back_to(&self, counts: Counts) {
+        self.rows_read.store(counts.rows_read, Ordering::Relaxed);
+        self.bytes_written.store(counts.bytes_written, Ordering::Relaxed);
+        self.cuboids_done.store(counts.cuboids_done, Ordering::Relaxed);
+    }
+
+    /// Takes the counters of a node that does this part.
+    pub fn set(&self, counts: Counts) {
+        self.back_to(counts);
+        self.retries.store(counts.retries, Ordering::Relaxed);
     }
 
     /// Restores the counters after a failed attempt, and records the failure.
-    pub fn retry(&self, mark: (u64, u64, u32), trouble: &QueryError) {
-        self.back_to(mark);
+    pub fn retry(&self, counts: Counts, trouble: &QueryError) {
+        self.back_to(counts);
         self.retries.fetch_add(1, Ordering::Relaxed);
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble.to_string());
     }
@@ -81,17 +115,31 @@ impl Progress {
         self.cancel.cancelled().await;
     }
 
-    /// The job as it stands now.
+    /// The job as it stands now, with all its parts.
     pub fn entry(&self) -> JobEntry {
-        JobEntry {
-            retries: self.retries.load(Ordering::Relaxed),
+        let own = self.counts();
+        let whole = JobEntry {
+            retries: own.retries,
             cuboids_total: self.cuboids_total.load(Ordering::Relaxed),
             error: self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            rows_read: self.rows_read(),
-            bytes_written: self.bytes_written.load(Ordering::Relaxed),
-            cuboids_done: self.cuboids_done.load(Ordering::Relaxed),
+            rows_read: own.rows_read,
+            bytes_written: own.bytes_written,
+            cuboids_done: own.cuboids_done,
             ..self.started.clone()
-        }
+        };
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.iter().fold(whole, |whole, part| {
+            let part = part.entry();
+            JobEntry {
+                retries: whole.retries + part.retries,
+                cuboids_total: whole.cuboids_total + part.cuboids_total,
+                rows_read: whole.rows_read + part.rows_read,
+                bytes_written: whole.bytes_written + part.bytes_written,
+                cuboids_done: whole.cuboids_done + part.cuboids_done,
+                error: whole.error.or(part.error),
+                ..whole
+            }
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use datafusion::common::DataFusionError;
-use nyala_catalog::{Catalog, CatalogError, Change, Committed, Lease};
+use nyala_catalog::{Catalog, CatalogError, Change, Committed, Permit};
 use nyala_model::{
     CatalogSnapshot, CuboidEntry, NodeId, QualifiedName, SegmentId, SegmentRange, SegmentState, SourceFiles,
 };
@@ -32,6 +32,18 @@ pub struct WantedSegment {
     pub attempt: u32,
     /// Whether another attempt follows if this one fails for a transient reason.
     pub again: bool,
+    /// Which unfinished segment of an earlier attempt is taken up.
+    pub resume: Resume,
+}
+
+/// Whose unfinished segment a build takes up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resume {
+    /// That of any node: the lease tells that its build has ended.
+    Any,
+    /// That of this node only: another one may be at work for the same job. What it left is dropped, so that nothing that it
+    /// does from now on can be recorded.
+    Own,
 }
 
 /// Facts found while a segment was made.
@@ -56,17 +68,19 @@ pub struct SegmentHome {
     pub background: Background,
     /// This node.
     pub node: NodeId,
-    /// The right to build the cube, for those who make its segments: what this node commits after it has lost the right
+    /// The right to build the cube, for those who make its segments: what this node commits after the right has ended
     /// is refused.
-    pub lease: Option<Arc<Lease>>,
+    pub permit: Option<Permit>,
     /// Who may still read files that were replaced.
     pub readers: Arc<dyn Readers>,
+    /// How long replaced files stay at least: [`RETIREMENT`](super::RETIREMENT).
+    pub retirement: Duration,
 }
 
 impl SegmentHome {
     /// Makes a change under the lease, if there is one.
     pub async fn commit(&self, change: Change) -> std::result::Result<Committed, CatalogError> {
-        self.catalog.commit_under(self.lease.as_deref().map(Lease::fence), change).await
+        self.catalog.commit_under(self.permit.as_ref().map_or(&[], Permit::fences), change).await
     }
 }
 
@@ -81,8 +95,8 @@ pub struct NewSegment {
 
 impl NewSegment {
     /// Takes up a segment of an interrupted build, or records a new one. Returns the finished cuboids. Other
-    /// unfinished segments with such rows are dropped: their builds have ended, since the caller has the right to build
-    /// the cube.
+    /// unfinished segments with such rows are dropped: their builds have ended, or are not wanted any more, since the caller
+    /// has the right to build these rows.
     pub async fn begin_or_resume(
         cube: &QualifiedName,
         wanted: &WantedSegment,
@@ -96,10 +110,11 @@ impl NewSegment {
         let left = left.into_iter().filter(|s| s.state == SegmentState::Building);
         for segment in left.filter(|segment| !abandoned.contains(&segment.id)) {
             let same = segment.range == wanted.range && segment.sources == wanted.sources;
-            if same && resumed.is_none() {
+            let may = wanted.resume == Resume::Any || segment.node == home.node;
+            if same && may && resumed.is_none() {
                 resumed = Some(segment);
             } else if same || segment.range.overlaps(wanted.range) {
-                home.commit(Change::DropSegment { segment: segment.id }).await?;
+                home.commit(Change::DropUnfinished { segment: segment.id }).await?;
                 store.remove(&segment.location).await;
             }
         }
@@ -230,20 +245,42 @@ fn give_back(home: &SegmentHome, id: SegmentId, folder: &str) {
     let background = home.background.clone();
     background.finish(async move {
         tokio::time::sleep(STRAGGLERS).await;
-        match home.commit(Change::DropSegment { segment: id }).await {
+        match home.commit(Change::DropUnfinished { segment: id }).await {
             Ok(_) => {
                 for _ in 0..2 {
                     home.store.remove(&folder).await;
                     tokio::time::sleep(STRAGGLERS).await;
                 }
             }
-            Err(CatalogError::LeaseLost { .. }) => {}
+            // Another build has the lease, or has dropped the segment already, or it became visible.
+            Err(
+                CatalogError::LeaseLost { .. }
+                | CatalogError::SegmentReady { .. }
+                | CatalogError::NotFound { what: "segment", .. },
+            ) => {}
             Err(error) => {
                 tracing::warn!(segment = id.0, %error, "an abandoned segment stays in the catalog until the next build");
             }
         }
         home.background.settle(id);
     });
+}
+
+/// Deletes the segments that other nodes were making for a job of this node, which has ended before they were whole. What these
+/// nodes record from now on is refused.
+pub async fn drop_those_of_others(cube: &QualifiedName, home: &SegmentHome) -> Result<()> {
+    home.catalog.refresh().await?;
+    let snapshot = home.catalog.snapshot();
+    let segments = snapshot.cubes.get(cube).into_iter().flat_map(|cube| &cube.segments);
+    let unfinished = segments.filter(|segment| segment.state == SegmentState::Building);
+    for segment in unfinished.filter(|segment| segment.node != home.node) {
+        match home.commit(Change::DropUnfinished { segment: segment.id }).await {
+            Ok(_) => home.store.remove(&segment.location).await,
+            Err(CatalogError::SegmentReady { .. } | CatalogError::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// On drop, deletes the segments of a cube that wait for another attempt: the build failed or was stopped before.
@@ -296,6 +333,17 @@ mod tests {
         }
     }
 
+    /// Statements that read an old snapshot until they are told to end.
+    #[derive(Debug, Default)]
+    struct Reading(Arc<tokio::sync::Notify>);
+
+    impl Readers for Reading {
+        fn gone(&self, _: nyala_model::SnapshotVersion) -> futures::future::BoxFuture<'static, ()> {
+            let ended = Arc::clone(&self.0);
+            async move { ended.notified().await }.boxed()
+        }
+    }
+
     /// A catalog with one cube.
     struct Subject {
         folder: TempDir,
@@ -330,7 +378,8 @@ mod tests {
         /// A segment with one cuboid of one file, new or taken up.
         async fn built(&self) -> NewSegment {
             let (range, sources) = (SegmentRange::Whole, Vec::new());
-            let wanted = WantedSegment { range, sources, revision: 0, attempt: 0, again: false };
+            let wanted =
+                WantedSegment { range, sources, revision: 0, attempt: 0, again: false, resume: Resume::Any };
             let data = self.folder.path();
             let home = self.home();
             let begun = NewSegment::begin_or_resume(&self.cube, &wanted, &home);
@@ -363,8 +412,9 @@ mod tests {
                 store: SegmentStore::local(self.folder.path()).unwrap(),
                 background: self.background.clone(),
                 node: NodeId("here".to_owned()),
-                lease: None,
+                permit: None,
                 readers: Arc::new(NoReaders),
+                retirement: Duration::ZERO,
             }
         }
 
@@ -401,6 +451,47 @@ mod tests {
         std::fs::remove_file(subject.folder.path().join(segment.folder()).join(FILE)).unwrap();
         let error = segment.publish(&subject.cube, facts()).await.unwrap_err();
         assert!(error.message.contains(FILE), "{error}");
+        subject.background.finished(PATIENCE).await;
+        assert!(subject.states().is_empty());
+    }
+
+    #[tokio::test]
+    async fn replaced_files_stay_until_no_statement_on_any_node_reads_them() {
+        let subject = Subject::new().await;
+        let reading = Reading::default();
+        let ended = Arc::clone(&reading.0);
+        let home = SegmentHome { readers: Arc::new(reading), ..subject.home() };
+        let folder = subject.folder.path().join("cubes/1/old/");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(FILE), "cells").unwrap();
+        home.retire("cubes/1/old/", nyala_model::SnapshotVersion(7));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(folder.join(FILE).exists());
+        ended.notify_one();
+        let begun = std::time::Instant::now();
+        while folder.join(FILE).exists() {
+            assert!(begun.elapsed() < PATIENCE, "the files of a retired segment stay");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_another_node_left_is_not_taken_up_by_a_part_of_the_same_job() {
+        let subject = Subject::new().await;
+        let first = subject.built().await;
+        let old = first.folder().to_owned();
+        let (range, sources) = (SegmentRange::Whole, Vec::new());
+        let wanted =
+            WantedSegment { range, sources, revision: 0, attempt: 0, again: false, resume: Resume::Own };
+        let other = SegmentHome { node: NodeId("other".to_owned()), ..subject.home() };
+        let (second, finished) = NewSegment::begin_or_resume(&subject.cube, &wanted, &other).await.unwrap();
+        assert!(finished.is_empty());
+        assert_ne!(second.folder(), old);
+        // What the first does from now on is refused.
+        let refused = first.publish(&subject.cube, facts()).await.unwrap_err();
+        assert!(refused.message.contains("segment"), "{refused}");
+        assert_eq!(subject.states(), [SegmentState::Building]);
+        drop(second);
         subject.background.finished(PATIENCE).await;
         assert!(subject.states().is_empty());
     }

@@ -149,12 +149,16 @@ impl ExternalTable {
         self.reader.format()
     }
 
+    /// Whether its files are in a bucket, where every node reaches them.
+    pub fn is_shared(&self) -> bool {
+        self.reader.reads().opened().is_remote()
+    }
+
     /// Notes at files in buckets whose they are: other nodes may read them.
     fn marked(&self, mut files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
         // A file that a statement names has no entry that another node could find.
         let is_known = !self.entry.name.schema.is_empty();
-        if is_known && self.reader.format() == FileFormat::Parquet && self.reader.reads().opened().is_remote()
-        {
+        if is_known && self.reader.format() == FileFormat::Parquet && self.is_shared() {
             let table = Arc::new(SharedFileOf(self.entry.name.clone()));
             files.iter_mut().for_each(|file| {
                 file.extensions.insert_arc(Arc::clone(&table));

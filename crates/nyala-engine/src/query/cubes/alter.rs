@@ -69,7 +69,7 @@ async fn run(statement: &AlterCube, execution: Execution<'_>) -> Result<Answer> 
         statement: alteration.statement,
         moves: alteration.moves,
     };
-    let home = engine.segment_home(Some(lease));
+    let home = engine.segment_home(Some(lease.into()));
     let altered = async {
         let after = home.commit(change).await?.snapshot;
         engine.snapshots.refresh().await?;

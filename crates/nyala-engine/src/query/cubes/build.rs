@@ -1,14 +1,17 @@
 //! `BUILD CUBE`, `REFRESH CUBE` and `MERGE CUBE`, and automatic refreshes.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_catalog::CatalogError;
-use nyala_cube::cube::build::{BuildContext, FilledSteps, LeftSegments, Work, is_due, unheld, wanted};
+use nyala_catalog::{CatalogError, Permit};
+use nyala_cube::cube::build::{
+    BuildContext, FilledSteps, LeftSegments, Progress, Resume, Work, is_due, unheld, wanted,
+};
 use nyala_cube::cube::{Dice, ReadyCube, live_tables};
 use nyala_cube::live::Pins;
 use nyala_cube::scan::ReadOnce;
@@ -19,6 +22,7 @@ use nyala_sql::statement::{BuildAction, BuildCube};
 use tokio::sync::Mutex;
 
 use super::bounds::bounds;
+use super::divide::OthersSegments;
 use super::jobs::begin;
 use super::lease::lease;
 use super::maker::{Maker, wait_before};
@@ -31,7 +35,7 @@ use crate::query::resources::task::Task;
 use crate::session::{Settings, SnapshotContext};
 
 /// A range that contains every segment built from rows.
-fn range_of_all(works: &[Work]) -> SegmentRange {
+pub fn range_of_all(works: &[Work]) -> SegmentRange {
     let built = works.iter().filter_map(|work| match work {
         Work::Build(range) => Some(*range),
         Work::Empty(_) | Work::Extend(..) | Work::Merge(..) => None,
@@ -121,32 +125,30 @@ pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> R
     let job = begin(engine, &cube, wish.kind, &works).await?;
     let progress = Arc::clone(job.progress());
     let listed = engine.building.jobs.start(&progress, taken);
-    // Cells are the same for all sessions, so the settings of the building session do not count.
-    let usual = engine.default_settings();
-    let context = BuildContext {
-        state: build_state(
-            engine,
-            (&engine.building.runtime, &pins),
-            engine.building.config.batch_rows,
-            &usual,
-        ),
-        frugal: frugal_state(engine, &pins, &usual),
-        home: engine.segment_home(Some(Arc::clone(&lease))),
-        store: Arc::clone(engine.snapshots.stores().segments().files()),
-        config: engine.building.config.clone(),
-        progress: Arc::clone(&progress),
-    };
+    let context = build_context(engine, &pins, Arc::clone(&lease).into(), Arc::clone(&progress));
     let left = LeftSegments { cube: name.clone(), home: context.home.clone() };
     let range = range_of_all(&works);
     let (name, survey) = (wish.name, Mutex::default());
-    let maker = Maker { engine: Arc::clone(engine), name, context, pins, before, range, survey };
-    let work = async move {
-        let _listed = listed;
-        // Dropped before others may build the cube.
-        let _left = left;
-        maker.make_all(works).await
+    let (engine, resume, is_divided) = (Arc::clone(engine), Resume::Any, Arc::<AtomicBool>::default());
+    let others = OthersSegments {
+        cube: name.clone(),
+        home: context.home.clone(),
+        is_divided: Arc::clone(&is_divided),
+        listed: Some(listed),
     };
-    let mut work = Task::spawn(&engine.runtime.threads, Scope::new(Arc::default()), work);
+    let threads = &engine.runtime.threads;
+    let maker =
+        Maker { engine: Arc::clone(&engine), name, context, pins, before, range, survey, resume, is_divided };
+    let work = async move {
+        let others = others;
+        // Dropped before others may build the cube.
+        let left = left;
+        let made = maker.make_all(works).await;
+        drop(left);
+        others.settle(&made).await;
+        made
+    };
+    let mut work = Task::spawn(threads, Scope::new(Arc::default()), work);
     let outcome = tokio::select! {
         biased;
         () = progress.cancelled() => {
@@ -162,6 +164,24 @@ pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> R
     };
     job.finish(&outcome).await;
     outcome
+}
+
+/// The resources of a build. Cells are the same for all sessions, so the settings of the building session do not count.
+pub fn build_context(
+    engine: &Engine,
+    pins: &Arc<Pins>,
+    permit: Permit,
+    progress: Arc<Progress>,
+) -> BuildContext {
+    let (usual, runtime) = (engine.default_settings(), &engine.building.runtime);
+    BuildContext {
+        state: build_state(engine, (runtime, pins), engine.building.config.batch_rows, &usual),
+        frugal: frugal_state(engine, pins, &usual),
+        home: engine.segment_home(Some(permit)),
+        store: Arc::clone(engine.snapshots.stores().segments().files()),
+        config: engine.building.config.clone(),
+        progress,
+    }
 }
 
 /// The steps of `keys` that have rows. Transient errors are retried, as those of the build are that follows.

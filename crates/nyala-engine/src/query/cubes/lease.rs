@@ -13,6 +13,20 @@ pub fn lease_name(cube: CubeId) -> String {
     format!("cube {cube}")
 }
 
+/// The name of the lease that is lent to the nodes which make segments for one job: taken anew by each job, and given up with it.
+fn units_lease_name(cube: CubeId) -> String {
+    format!("units of cube {cube}")
+}
+
+/// Takes the lease that is lent to the nodes which make segments for a job. The caller has that of the cube.
+pub async fn units_lease(engine: &Engine, cube: CubeId) -> Result<Arc<Lease>> {
+    let lease = engine.catalog().take_lease(&units_lease_name(cube), &engine.node).await?;
+    lease.ok_or_else(|| {
+        let message = format!("another node still lends the right to build cube {cube}");
+        QueryError::new(ErrorKind::InUse, message).hint("try again in half a minute")
+    })
+}
+
 /// Takes the right to change a cube, as it is in the catalog then. The caller is the only job of this node that is at it.
 pub async fn lease(engine: &Engine, cube: CubeId, name: &QualifiedName) -> Result<Arc<Lease>> {
     let lease = engine.catalog().take_lease(&lease_name(cube), &engine.node).await?;

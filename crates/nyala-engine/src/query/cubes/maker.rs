@@ -2,11 +2,12 @@
 //! its own, and retried after transient errors.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use nyala_cube::cube::build::{
-    BuildContext, RangeFacts, Survey, WantedSegment, Work, build, build_roots_together, extend, groups,
-    merge, record_gap, survey,
+    BuildContext, MAX_ROWS, RangeFacts, Resume, Survey, WantedSegment, Work, build, build_roots_together,
+    extend, groups, merge, record_gap, survey,
 };
 use nyala_cube::cube::{Dice, LiveVersions, ReadyCube, fingerprints};
 use nyala_cube::live::Pins;
@@ -15,7 +16,7 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 use tokio::sync::Mutex;
 
 use super::build::{find, find_in};
-use super::upkeep;
+use super::{divide, upkeep};
 use crate::query::engine::Engine;
 use crate::session::SnapshotContext;
 
@@ -36,6 +37,10 @@ pub struct Maker {
     pub range: SegmentRange,
     /// Facts about these rows, and the files that held the rows then.
     pub survey: Mutex<Option<(Vec<SourceFiles>, Arc<Survey>)>>,
+    /// Whose unfinished segments are taken up.
+    pub resume: Resume,
+    /// Whether other nodes were given parts of the job.
+    pub is_divided: Arc<AtomicBool>,
 }
 
 impl Maker {
@@ -91,14 +96,21 @@ impl Maker {
     /// Makes the segments in turn, then applies retention and merges.
     pub async fn make_all(&self, works: Vec<Work>) -> Result<()> {
         upkeep::drop_gaps(&self.engine, &self.context.home, &self.name, &works).await?;
-        for group in groups(&*self.cube()?, works) {
+        let works = divide::make_on_nodes(self, works).await?;
+        self.make_each(works).await?;
+        upkeep::after_build(self).await
+    }
+
+    /// Makes the segments in turn.
+    pub async fn make_each(&self, works: Vec<Work>) -> Result<()> {
+        for group in groups(&*self.cube()?, works, MAX_ROWS) {
             let known = self.prepare(&group).await;
             for work in group {
                 let known = known.iter().find(|facts| facts.range() == work.range());
                 self.make_one(&work, known).await?;
             }
         }
-        upkeep::after_build(self).await
+        Ok(())
     }
 
     /// Reads the rows of several segments at once, of half as many if memory is too short. After any other
@@ -111,7 +123,7 @@ impl Maker {
             if part.len() < 2 {
                 continue;
             }
-            let mark = progress.mark();
+            let mark = progress.counts();
             match self.read_together(part).await {
                 Ok(Some(facts)) => known.extend(facts),
                 Ok(None) => progress.back_to(mark),
@@ -138,7 +150,14 @@ impl Maker {
         for range in group.iter().map(Work::range) {
             let sources = self.sources(&context, &cube, range)?;
             // As attempt 1, its files get other names than the segment's own build gives.
-            wanted.push(WantedSegment { range, sources, revision, attempt: 1, again: true });
+            wanted.push(WantedSegment {
+                range,
+                sources,
+                revision,
+                attempt: 1,
+                again: true,
+                resume: self.resume,
+            });
         }
         drop(context);
         let survey = self.surveyed(&cube).await?;
@@ -154,7 +173,7 @@ impl Maker {
         let retries = self.engine.building.config.retries;
         let mut dice = Dice::rolled();
         for attempt in 0.. {
-            let mark = self.context.progress.mark();
+            let mark = self.context.progress.counts();
             match self.attempt((work, known), attempt, attempt < retries).await {
                 Err(error) if error.transient && attempt < retries => {
                     let wait = wait_before(attempt + 1, &mut dice);
@@ -183,7 +202,7 @@ impl Maker {
         let listed = if matches!(work, Work::Empty(_)) { &self.before } else { &context };
         let sources = self.sources(listed, &cube, range)?;
         drop(context);
-        let mut wanted = WantedSegment { range, sources, revision, attempt, again };
+        let mut wanted = WantedSegment { range, sources, revision, attempt, again, resume: self.resume };
         let made = self.carry_out((work, known), &cube, &mut wanted).await;
         match made {
             // If files changed, that is the cause.

@@ -16,6 +16,8 @@ pub mod upkeep;
 
 mod bounds;
 mod budget;
+mod divide;
 mod lease;
 mod maker;
+mod unit;
 mod unused;

@@ -17,6 +17,7 @@ use nyala_model::{
 };
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
+use super::unit::unit_text;
 use crate::query::answer::Answer;
 use crate::query::authorize::Caller;
 use crate::query::columns::{batch, number, numbers, text, texts, time, times};
@@ -89,6 +90,7 @@ pub fn schema() -> SchemaRef {
         number("rows"),
         number("bytes"),
         time("built_at"),
+        text("node"),
     ]))
 }
 
@@ -119,10 +121,16 @@ pub fn segments(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordB
     let context = engine.snapshots.current();
     let nodes: Vec<NodeEntry> = engine.nodes.all().into_iter().filter(Nodes::is_alive).collect();
     let others: Vec<&NodeId> = nodes.iter().map(|node| &node.id).filter(|id| **id != engine.node).collect();
+    let builds = engine.observed.registry.running();
+    let is_built_for_another = |cube: &CubeEntry| {
+        let text = unit_text(&cube.name);
+        builds.iter().any(|entry| entry.builds() && entry.text.to_string().starts_with(&text))
+    };
     let mut rows = Vec::new();
     for cube in chosen(context.snapshot(), only)? {
         let coverage = coverage_now(engine, cube);
-        let running = engine.build_progress().iter().any(|job| job.cube == cube.name);
+        let running =
+            is_built_for_another(cube) || engine.build_progress().iter().any(|job| job.cube == cube.name);
         rows.extend(segments_of(cube, &coverage, |segment| running || others.contains(&&segment.node)));
     }
     let ranges: Vec<String> =
@@ -140,6 +148,7 @@ pub fn segments(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordB
         count(|segment| segment.cuboids.iter().map(|cuboid| cuboid.rows).sum()),
         count(|segment| segment.cuboids.iter().map(|cuboid| cuboid.bytes).sum()),
         times(rows.iter().map(|row| Some(row.segment?.built_at_ms).filter(|ms| *ms > 0))),
+        texts(rows.iter().map(|row| Some(row.segment?.node.0.as_str()).filter(|node| !node.is_empty()))),
     ];
     batch(schema(), columns)
 }

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use datafusion::common::ScalarValue;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use nyala_model::{NodeEntry, NodeId, SnapshotVersion};
+use nyala_cube::cube::build::Counts;
+use nyala_model::{NodeEntry, NodeId, QualifiedName, SnapshotVersion};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::object::cache::WantedBlocks;
 use tokio::sync::mpsc;
@@ -119,6 +120,14 @@ pub trait OtherNodes: Debug + Send + Sync {
         wanted: &'a WantedBlocks,
     ) -> BoxFuture<'a, Result<Vec<(u64, Bytes)>>>;
 
+    /// Has another node make segments of a cube. The stream tells what is done, and ends when all of it is; dropping it ends the
+    /// work there.
+    fn build<'a>(
+        &'a self,
+        node: &'a NodeEntry,
+        unit: BuildUnit,
+    ) -> BoxFuture<'a, Result<BoxStream<'static, Result<Counts>>>>;
+
     /// Asks another node for something small. The caller bounds the time; it may be asked twice.
     fn ask<'a>(&'a self, node: &'a NodeEntry, control: Control) -> BoxFuture<'a, Result<ControlAnswer>>;
 }
@@ -151,6 +160,14 @@ impl OtherNodes for Alone {
         Box::pin(async move { Err(not_reached(&node.id, HERE_ALONE)) })
     }
 
+    fn build<'a>(
+        &'a self,
+        node: &'a NodeEntry,
+        _: BuildUnit,
+    ) -> BoxFuture<'a, Result<BoxStream<'static, Result<Counts>>>> {
+        Box::pin(async move { Err(not_reached(&node.id, HERE_ALONE)) })
+    }
+
     fn ask<'a>(&'a self, node: &'a NodeEntry, _: Control) -> BoxFuture<'a, Result<ControlAnswer>> {
         Box::pin(async move { Err(not_reached(&node.id, HERE_ALONE)) })
     }
@@ -170,6 +187,11 @@ const WHICH: &str = "`, which the statement needs, is not reached";
 pub fn node_not_reached(error: &QueryError) -> Option<NodeId> {
     let (node, _) = error.message.strip_prefix("node `")?.split_once(WHICH)?;
     Some(NodeId(node.to_owned()))
+}
+
+/// Whether an error is of the node, so that another may do better: it is away or is stopping.
+pub fn is_of_node(error: &QueryError) -> bool {
+    node_not_reached(error).is_some() || error.kind == ErrorKind::ShuttingDown
 }
 
 /// A node that a statement needs cannot be asked.

@@ -1,10 +1,12 @@
 //! The nodes that share the catalog, and the way to them.
 
+mod build_unit;
 mod control;
 mod elsewhere;
 mod membership;
 mod neighbours;
 
+pub use build_unit::BuildUnit;
 pub use control::{Control, ControlAction, ControlAnswer};
 pub use elsewhere::{Alone, Forwarded, Forwarding, OtherNodes, node_not_reached, not_confirmed, not_reached};
 pub use membership::{Nodes, StatementsOf};
