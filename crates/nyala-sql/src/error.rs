@@ -125,7 +125,16 @@ pub struct QueryError {
     /// PostgreSQL's code, where it has a finer one than the kind.
     pub sqlstate: Option<&'static str>,
     /// The node that can do it, if this one has done nothing because another has what is needed.
-    pub owner: Option<Box<NodeId>>,
+    pub owner: Option<Box<Owner>>,
+}
+
+/// Another node that has what a statement needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// The node.
+    pub node: NodeId,
+    /// Whether this node can do the statement, too, with more work.
+    pub optional: bool,
 }
 
 impl QueryError {

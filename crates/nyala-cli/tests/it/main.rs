@@ -23,6 +23,7 @@ mod check_cube;
 mod clients;
 mod crash;
 mod cubes;
+mod cuboid_homes;
 mod cuboids_in_bucket;
 mod damage;
 mod deleted_rows;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nyala_model::{DiskStoreEntry, NodeId};
-use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::error::{ErrorKind, Owner, QueryError, Result};
 use nyala_storage::oplog::{DiskStore, Environment, MemoryBudget, Progress, StoreOptions};
 use tokio::sync::watch;
 
@@ -76,7 +76,7 @@ impl OpenStore {
             format!("disk store `{}` is of node `{}`, and this is node `{here}`", entry.name, entry.node);
         let error = QueryError::new(ErrorKind::Unreadable, message)
             .hint("ask that node; if this data folder took its place, restore the file `node` there");
-        let owner = Some(Box::new(entry.node.clone()));
+        let owner = Some(Box::new(Owner { node: entry.node.clone(), optional: false }));
         let state = StoreState::Failed(QueryError { owner, ..error });
         Arc::new(Self { state: watch::Sender::new(state), ..Self::new(entry, data_dir) })
     }

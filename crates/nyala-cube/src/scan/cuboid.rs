@@ -1,7 +1,7 @@
 //! Cuboid files as a table: dimensions first, then the states of every measure.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
@@ -17,7 +17,7 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::union::UnionExec;
-use nyala_model::CuboidEntry;
+use nyala_model::{CuboidEntry, NodeId};
 
 use super::damage::DamageReports;
 use super::file_reads::FileReads;
@@ -38,7 +38,31 @@ pub struct CuboidPart {
 /// left open, to be given rows when the values are known ([`HotCuboidExec::refiltered`]).
 #[derive(Debug)]
 pub struct WithoutValues;
+
+/// In a session's configuration: the nodes that keep the cuboids of a plan which are not in memory here.
+#[derive(Debug, Default)]
+pub struct KeptElsewhere(Mutex<Vec<Option<NodeId>>>);
+
+impl KeptElsewhere {
+    fn note(&self, node: Option<NodeId>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(node);
+    }
+
+    /// The node that keeps all of them; none if they are of different nodes, if one may be loaded here, or if there are none.
+    pub fn node(&self) -> Option<NodeId> {
+        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = noted.first()?.clone()?;
+        noted.iter().all(|node| node.as_ref() == Some(&first)).then_some(first)
+    }
+}
+
 impl CuboidPart {
+    /// The name under which it is kept by one of several nodes: the same for all segments of a cube, so that one node can answer.
+    fn kept_as(&self) -> String {
+        let cube = self.folder.trim_end_matches('/').rsplit_once('/').map_or("", |(cube, _)| cube);
+        format!("{cube}/{}", self.cuboid.dimensions)
+    }
+
     /// The path of its first file, which no other cuboid ever has.
     fn path(&self) -> String {
         let first = self.cuboid.files.first().map_or("", |file| file.name.as_str());
@@ -117,6 +141,7 @@ impl CuboidTable {
         }
         let conditions = Conditions::planned(filters, &self.schema, state)?;
         let (mut held, mut absent) = (Vec::new(), Vec::new());
+        let noted = state.config().get_extension::<KeptElsewhere>();
         for (part, key) in self.parts.iter().zip(&scan.keys) {
             match hot.find(key, &scan.columns) {
                 Ok(cuboid) => {
@@ -132,6 +157,15 @@ impl CuboidTable {
                     held.push((cuboid, ranges));
                 }
                 Err(missing) => {
+                    let elsewhere = hot.elsewhere(key, || part.kept_as());
+                    let is_kept_elsewhere = elsewhere.is_some();
+                    if let Some(noted) = &noted {
+                        noted.note(elsewhere);
+                    }
+                    if is_kept_elsewhere {
+                        absent.push(part.clone());
+                        continue;
+                    }
                     let only = Self::new(vec![part.clone()], Arc::clone(&self.schema));
                     hot.load(key, missing, |columns| only.source(state, columns))?;
                     absent.push(part.clone());

@@ -20,13 +20,13 @@ mod text_files;
 
 pub use blocks::{BLOCKS_KEY, FileSums};
 pub use cached_file::CachedFile;
-pub use cuboid::{CuboidPart, CuboidTable, WithoutValues};
+pub use cuboid::{CuboidPart, CuboidTable, KeptElsewhere, WithoutValues};
 pub use damage::{Damage, DamageReports, FoundDamage};
 pub use external::{ExternalTable, SharedScan, TableRequest, decode_schema, describe_table, encode_schema};
 pub use file_reads::{FileReads, ReadOnce};
 pub use files::{ColumnRange, TableFiles};
 pub use hot::HotStats;
-pub use hot::{HotCuboidExec, HotCuboids, HotGroupsExec, Values};
+pub use hot::{CuboidHomes, HotCuboidExec, HotCuboids, HotGroupsExec, Values};
 pub use stored_file::StoredFile;
 pub use stores::Stores;
 pub use text_files::whole_numbers;

@@ -24,7 +24,7 @@ use super::counters::Counters;
 use super::folders::Folders;
 use super::fragments::Fragments;
 use super::history::History;
-use super::nodes::{Nodes, OtherNodes, StatementsOf};
+use super::nodes::{CuboidNodes, Nodes, OtherNodes, StatementsOf};
 use super::options::SessionOptions;
 use super::resources::MemoryGuard;
 use super::resources::admission::Admission;
@@ -52,6 +52,7 @@ pub struct Engine {
     pub(crate) node: NodeId,
     pub(crate) nodes: Arc<Nodes>,
     pub(crate) fragments: Fragments,
+    pub(crate) cuboid_homes: Arc<CuboidNodes>,
     pub(crate) data_dir: PathBuf,
     pub(crate) query_config: QueryConfig,
 }

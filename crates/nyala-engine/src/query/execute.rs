@@ -7,16 +7,18 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as DfStatement;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::error::{ErrorKind, Owner, QueryError, Result};
 use nyala_sql::statement::Kind;
 
 use super::answer::{Answer, Completion};
 use super::authorize::Caller;
+use super::deadline::Deadline;
 use super::execution::Execution;
 use super::files;
+use super::forward::may_do_better_here;
 use super::plan::parts::{Described, Parts};
 use super::prepared::{Form, Prepared};
-use super::run_query::Query;
+use super::run_query::{Query, kept_elsewhere};
 use super::session::Session;
 use super::statements::commands::command;
 use super::statements::{ddl, explain, show_setting};
@@ -39,23 +41,35 @@ impl Session {
         let deadline = self.own_deadline();
         let running = self.begin(prepared.text(), &deadline);
         let listed = Arc::clone(running.listed());
-        let (settings, own) = (self.settings(), deadline.clone());
-        let execution = Execution { session: self, settings, deadline: own, running };
+        let settings = self.settings();
         // Only where there are other nodes may a statement be sent to one, with its parameters.
         let again = self.engine.catalog().is_shared().then(|| parameters.clone());
-        let mut answer = deadline.within(self.dispatch(prepared, parameters, execution)).await;
+        let again = again.filter(|_| self.options().sent_by.is_none());
+        let kept = again.is_some().then(|| self.kept_by(prepared)).flatten();
+        let mut answer = match kept {
+            Some(node) => {
+                drop(running);
+                Err(kept_elsewhere(node))
+            }
+            None => {
+                let deadline = deadline.clone();
+                let execution = Execution {
+                    session: self,
+                    settings,
+                    deadline: deadline.clone(),
+                    running,
+                    only_here: false,
+                };
+                deadline.within(self.dispatch(prepared, parameters, execution)).await
+            }
+        };
         if let Err(QueryError { owner: Some(owner), .. }) = &answer
-            && let Some(parameters) = again.filter(|_| self.options().sent_by.is_none())
+            && let Some(parameters) = again
         {
             let owner = owner.as_ref().clone();
             listed.hand_over();
             drop(listed);
-            let forwarded = self.forward(&owner, prepared, parameters, &deadline);
-            answer = match prepared.changes() {
-                // No client is told that rows were not written which were.
-                true => deadline.within(deadline.hand_over(forwarded)).await,
-                false => deadline.within(forwarded).await,
-            };
+            answer = Box::pin(self.run_elsewhere(&owner, prepared, parameters, &deadline)).await;
             let text = || prepared.text().to_owned();
             self.engine.observed.audit.statement(self.options(), text, prepared.changes(), &answer);
             return answer;
@@ -69,6 +83,45 @@ impl Session {
             Err(error) => listed.fail(error),
         }
         answer
+    }
+
+    /// Runs a statement on the node that has what it needs. If that is not reached and this node can do it, too, runs it here.
+    async fn run_elsewhere(
+        &self,
+        owner: &Owner,
+        prepared: &Prepared,
+        parameters: Vec<ScalarValue>,
+        deadline: &Deadline,
+    ) -> Result<Answer> {
+        let again = owner.optional.then(|| parameters.clone());
+        let forwarded = self.forward(owner, prepared, parameters, deadline);
+        let answer = match prepared.changes() {
+            // No client is told that rows were not written which were.
+            true => deadline.within(deadline.hand_over(forwarded)).await,
+            false => deadline.within(forwarded).await,
+        };
+        match (answer, again) {
+            (Err(error), Some(parameters)) if may_do_better_here(&error) => {
+                self.engine.cuboid_homes.avoid(&owner.node);
+                let running = self.begin(prepared.text(), deadline);
+                let listed = Arc::clone(running.listed());
+                let settings = self.settings();
+                let deadline = deadline.clone();
+                let execution = Execution {
+                    session: self,
+                    settings,
+                    deadline: deadline.clone(),
+                    running,
+                    only_here: true,
+                };
+                let answer = deadline.within(Box::pin(self.dispatch(prepared, parameters, execution))).await;
+                if let Err(error) = &answer {
+                    listed.fail(error);
+                }
+                answer
+            }
+            (answer, _) => answer,
+        }
     }
 
     /// Futures that a cached plan does not need are boxed, so that its own future stays small.

@@ -27,6 +27,8 @@ pub struct Execution<'a> {
     pub deadline: Deadline,
     /// Its place among the running statements. An answer with rows takes it along.
     pub running: Running,
+    /// Whether it is not sent to another node that could do it, too.
+    pub only_here: bool,
 }
 
 impl<'a> Execution<'a> {

@@ -31,7 +31,7 @@ use super::engine::{Building, Engine, Observed, Runtime, StoreChanges};
 use super::fragments::Fragments;
 use super::history::History;
 use super::live;
-use super::nodes::{Alone, NodeCaches, Nodes, OtherNodes};
+use super::nodes::{Alone, CuboidNodes, NodeCaches, Nodes, OtherNodes};
 use super::resources::admission::Admission;
 use super::resources::threads::Threads;
 use super::resources::{Memory, MemoryGuard, process_limit_bytes, runtime, thread_count};
@@ -119,9 +119,12 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
         Arc::clone(&observed.registry),
         (node.clone(), elsewhere.address(), config.node.executor),
     );
+    let nodes = Arc::new(nodes);
+    let cuboid_homes = Arc::new(CuboidNodes::new(&nodes));
     let engine = Arc::new(Engine {
         snapshots,
-        nodes: Arc::new(nodes),
+        cuboid_homes,
+        nodes,
         fragments: Fragments::default(),
         file_checks: Arc::new(FileChecks::default()),
         catalog_copies: Arc::new(CatalogCopies::new(&config.catalog, &config.data_dir)),
@@ -139,6 +142,9 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
     system.attach(&engine);
     if let (true, Some(cache)) = (engine.catalog().is_shared(), engine.snapshots.stores().cache()) {
         cache.ask_first(Arc::new(NodeCaches::new(&engine.nodes, Arc::clone(&engine.elsewhere))));
+    }
+    if let (true, Some(hot)) = (engine.catalog().is_shared(), &engine.snapshots.source().hot) {
+        hot.keep_at_homes(Arc::clone(&engine.cuboid_homes) as _);
     }
     if let Some(after) = millis(config.query.stuck_after_ms) {
         engine.runtime.spawn(activity::watch(engine.watched(), after));

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
+use nyala_model::{NodeId, QualifiedName, TableSource};
 use nyala_sql::error::{QueryError, Result};
 use nyala_sql::statement::{Kind, StatementLimits, error_of, parameterise, parse, without_secrets};
 
 use super::plan::logical::logical_plan;
 use super::plan::parts::Parts;
-use super::plans::{Answers, Known, PlanBasis, PlanKey, Template};
+use super::plan::reads::tables_of;
+use super::plans::{Answers, KeptQuery, Known, PlanBasis, PlanKey, Template};
 use super::session::Session;
 use crate::session::{Settings, SnapshotContext};
 
@@ -18,6 +20,8 @@ pub struct Planned {
     pub settings: Settings,
     pub answers: Answers,
     pub schema: SchemaRef,
+    /// The other node that keeps the cuboids in memory: the shape is remembered with it, and not planned here.
+    pub node: Option<NodeId>,
 }
 
 impl Session {
@@ -41,12 +45,16 @@ impl Session {
         let key = PlanKey::new(text, basis.clone());
         match known {
             None => snapshots.plans.learn(key, Known::Once),
+            // The cuboids are elsewhere now.
+            Some(Known::Kept(query)) if planned.node.as_ref() != Some(&query.node) => {
+                snapshots.plans.learn(key, Known::Once);
+            }
             Some(Known::Once) => {
                 snapshots.plans.learn(key.clone(), Known::Planning);
                 let (snapshots, text) = (Arc::clone(snapshots), text.to_owned());
                 self.engine.runtime.threads.plan_later(async move {
-                    let known = match planned.template(&text, basis, snapshots.limits()).await {
-                        Ok(template) => Known::Ready(Arc::new(template)),
+                    let known = match planned.known(&text, basis, snapshots.limits()).await {
+                        Ok(known) => known,
                         Err(error) => {
                             let (text, error) = (without_secrets(&text), error_of(&text, &error));
                             tracing::debug!(%text, error, "a query keeps being planned anew");
@@ -56,13 +64,13 @@ impl Session {
                     snapshots.plans.learn(key, known);
                 });
             }
-            Some(Known::Planning | Known::Ready(_) | Known::Unfit) => {}
+            Some(Known::Planning | Known::Ready(_) | Known::Kept(_) | Known::Unfit) => {}
         }
     }
 }
 
 impl Planned {
-    async fn template(&self, text: &str, basis: PlanBasis, limits: &StatementLimits) -> Result<Template> {
+    async fn known(&self, text: &str, basis: PlanBasis, limits: &StatementLimits) -> Result<Known> {
         let mut statements = parse(text, limits)?;
         let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
             return Err(QueryError::internal("a shape is no single statement"));
@@ -73,6 +81,21 @@ impl Planned {
         let (context, settings) = (self.context.as_ref(), &self.settings);
         let planned = logical_plan(*ast, context.state(settings)).await?;
         let parts = Arc::new(Parts::of(statement, planned, context, settings)?);
-        Template::plan(parts, (context, settings, basis), &self.answers, &self.schema).await
+        if let Some(node) = &self.node {
+            if parts.described.schema.as_ref() != Some(&self.schema) {
+                return Err(QueryError::internal("its values decide its columns"));
+            }
+            let reads = tables_of(parts.plan.logical(), context, settings)?;
+            let is_live = |table: &QualifiedName| {
+                let entry = context.snapshot().tables.get(table);
+                entry.is_some_and(|entry| matches!(entry.source, TableSource::Live(_)))
+            };
+            if reads.iter().any(is_live) {
+                return Err(QueryError::internal("its values decide whether it reads live rows"));
+            }
+            return Ok(Known::Kept(Arc::new(KeptQuery { node: node.clone(), parts, reads, basis })));
+        }
+        let template = Template::plan(parts, (context, settings, basis), &self.answers, &self.schema).await?;
+        Ok(Known::Ready(Arc::new(template)))
     }
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use datafusion::common::ScalarValue;
 use datafusion::physical_plan::ExecutionPlan;
+use nyala_model::{NodeId, QualifiedName};
 use nyala_sql::error::Result;
 use nyala_sql::statement::parameterise;
 
@@ -40,6 +41,10 @@ impl Session {
                     let values = template.values_of(parameterised.values)?;
                     return Some(Prepared::of_shape(sql, values, &template));
                 }
+                Some(Known::Kept(query)) => {
+                    self.may_read(&query.reads, &settings).ok()?;
+                    return Some(Prepared::kept_elsewhere(sql, &query));
+                }
                 Some(Known::Unfit) => {}
                 _ => return None,
             }
@@ -60,7 +65,36 @@ impl Session {
 
     /// Whether this session may read the tables of a template, which another session may have made.
     fn may_run(&self, template: &Template, settings: &Settings) -> Result<()> {
-        Caller::of(self, settings).map_or(Ok(()), |caller| caller.may_read(template.reads()))
+        self.may_read(template.reads(), settings)
+    }
+
+    fn may_read(&self, tables: &[QualifiedName], settings: &Settings) -> Result<()> {
+        Caller::of(self, settings).map_or(Ok(()), |caller| caller.may_read(tables))
+    }
+
+    /// The node that keeps the cuboids of a statement in memory, as it was found before, if it can still be asked.
+    pub(crate) fn kept_by(&self, prepared: &Prepared) -> Option<NodeId> {
+        if !self.engine.catalog().is_shared() || self.options().sent_by.is_some() {
+            return None;
+        }
+        let settings = || {
+            let settings = self.settings();
+            (self.plan_basis(&settings), settings)
+        };
+        let (query, (basis, settings)) = match prepared.form() {
+            Form::OfShape(text) => (text.kept.clone()?, settings()),
+            Form::Planned(parts) => {
+                let (text, found) = (parts.described.exact_text()?, settings());
+                let Some(Known::Kept(query)) = self.engine.snapshots.plans.find(text, &found.0) else {
+                    return None;
+                };
+                (query, found)
+            }
+            Form::Command(_) => return None,
+        };
+        let is_current = query.basis == basis && settings.nyala().distributed;
+        self.may_read(&query.reads, &settings).ok()?;
+        (is_current && self.engine.cuboid_homes.may_ask(&query.node)).then(|| query.node.clone())
     }
 
     /// The cached plan of a statement with these parameters. None if it has no plan that could be used now.
@@ -109,7 +143,7 @@ impl ReadyPlan {
     /// Runs the plan on the thread that polls its rows.
     pub fn start(self, execution: Execution<'_>) -> Result<Answer> {
         let Self { template, plan, begun } = self;
-        let Execution { session, settings, deadline, running } = execution;
+        let Execution { session, settings, deadline, running, .. } = execution;
         let engine = &session.engine;
         engine.snapshots.plans.count(true);
         engine.observed.count_hits(template.asked().len());

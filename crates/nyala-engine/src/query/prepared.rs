@@ -10,7 +10,7 @@ use nyala_sql::statement::{Kind, Nyala, Statement};
 
 use super::plan::origins::{Origin, origins};
 use super::plan::parts::{Described, Parts};
-use super::plans::Template;
+use super::plans::{KeptQuery, Template};
 
 /// A statement planned far enough to know its parameters and columns. It may be executed many times; when
 /// the catalog or a setting has changed it is planned anew. Cheap to copy.
@@ -39,6 +39,8 @@ pub struct OfShape {
     pub parts: Arc<Parts>,
     /// The cached plan. A weak reference, because a plan keeps its data in memory.
     pub template: Weak<Template>,
+    /// If another node keeps its cuboids in memory, instead of a plan.
+    pub kept: Option<Arc<KeptQuery>>,
 }
 
 impl Prepared {
@@ -52,7 +54,13 @@ impl Prepared {
 
     pub(crate) fn of_shape(sql: &str, values: Vec<ScalarValue>, template: &Arc<Template>) -> Self {
         let (sql, parts) = (sql.to_owned(), Arc::clone(template.parts()));
-        Self(Form::OfShape(Arc::new(OfShape { sql, values, parts, template: Arc::downgrade(template) })))
+        let template = Arc::downgrade(template);
+        Self(Form::OfShape(Arc::new(OfShape { sql, values, parts, template, kept: None })))
+    }
+
+    pub(crate) fn kept_elsewhere(sql: &str, query: &Arc<KeptQuery>) -> Self {
+        let (sql, parts, kept) = (sql.to_owned(), Arc::clone(&query.parts), Some(Arc::clone(query)));
+        Self(Form::OfShape(Arc::new(OfShape { sql, values: Vec::new(), parts, template: Weak::new(), kept })))
     }
 
     pub(crate) fn form(&self) -> &Form {

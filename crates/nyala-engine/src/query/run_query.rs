@@ -7,7 +7,8 @@ use std::time::Instant;
 use datafusion::common::ScalarValue;
 use futures::{FutureExt, TryFutureExt};
 use nyala_cube::cube::Report;
-use nyala_sql::error::{ErrorKind, Result};
+use nyala_model::NodeId;
+use nyala_sql::error::{ErrorKind, Owner, QueryError, Result};
 
 use super::activity::Entry;
 use super::answer::Answer;
@@ -21,7 +22,7 @@ use super::plan::logical::Unoptimized;
 use super::plan::parameters::bind;
 use super::plan::physical::{Plans, plan_query};
 use super::plan_learning::Planned;
-use super::plans::{answers_of, check_constant, is_fit};
+use super::plans::{Answers, answers_of, check_constant, is_fit};
 use super::resources::memory;
 use crate::session::{Settings, SnapshotContext};
 
@@ -35,7 +36,7 @@ pub struct Query<'a> {
 
 /// Plans and starts a query.
 pub async fn run(query: Query<'_>, execution: Execution<'_>) -> Result<Answer> {
-    let Execution { session, settings, deadline, running } = execution;
+    let Execution { session, settings, deadline, running, only_here } = execution;
     let engine = &session.engine;
     let group = session.group(&settings)?;
     let context = engine.snapshots.current();
@@ -57,13 +58,26 @@ pub async fn run(query: Query<'_>, execution: Execution<'_>) -> Result<Answer> {
         planned = again.plan_anew(Again::Divided).await;
     }
     let (mut plans, placed) = planned?;
+    if session.options().sent_by.is_none()
+        && !only_here
+        && settings.nyala().distributed
+        && let Some(node) = plans.kept_by()?
+    {
+        if let Some(text) = query.text {
+            let schema = plans.physical.schema();
+            let answers = Answers::new();
+            session
+                .learn_plan(text, Planned { context, settings, answers, schema, node: Some(node.clone()) });
+        }
+        return Err(kept_elsewhere(node));
+    }
     engine.snapshots.plans.count(false);
     count(engine, &plans.report);
     let answers = answers_of(&plans.report, &plans.logical)?;
     let answers = answers.filter(|answers| is_fit(plans.physical.as_ref(), answers));
     if let (Some(text), Some(answers)) = (query.text, answers) {
         let (context, settings, schema) = (context, settings.clone(), plans.physical.schema());
-        session.learn_plan(text, Planned { context, settings, answers, schema });
+        session.learn_plan(text, Planned { context, settings, answers, schema, node: None });
     }
     let (from_cuboids, class) = (plans.reads_cuboids_only()?, plans.cost_class()?);
     running.entry().follows(&placed.plan, false, plans.report.answered_from().map(Into::into));
@@ -88,6 +102,13 @@ pub async fn run(query: Query<'_>, execution: Execution<'_>) -> Result<Answer> {
     let (plan, is_spread) = (placed.plan, placed.is_spread);
     let start = Start { plan, task, deadline, recording, slot, source, plan_anew, is_spread };
     Ok(start.begin(class, &engine.runtime.threads, running))
+}
+
+/// Nothing was done, since another node has the cuboids in memory.
+pub fn kept_elsewhere(node: NodeId) -> QueryError {
+    let message = format!("node `{node}` keeps the cuboids of this query in memory");
+    let owner = Some(Box::new(Owner { node, optional: true }));
+    QueryError { owner, ..QueryError::new(ErrorKind::Unreadable, message) }
 }
 
 /// All that a query is planned with.
@@ -123,7 +144,7 @@ impl Planning {
             return Ok((plans, placed));
         }
         let statement = |class| part_of(&self.engine, &self.entry, &self.context, &self.settings, class);
-        let placed = place(&self.engine, &plans, &self.settings, &statement).await?;
+        let placed = place(&self.engine, &plans, (&self.settings, false), &statement).await?;
         Ok((plans, placed))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use datafusion::error::Result;
@@ -12,6 +12,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use hashbrown::DefaultHashBuilder;
 use moka::notification::RemovalCause;
 use moka::sync::Cache;
+use nyala_model::NodeId;
 use tokio::runtime::Handle;
 
 use super::cuboid::HotCuboid;
@@ -58,6 +59,14 @@ pub struct HotCuboids {
     most_bytes: usize,
     runtime: Handle,
     counts: Arc<Counts>,
+    /// Where cuboids are kept for which there is no room; none if there is no other node.
+    homes: OnceLock<Arc<dyn CuboidHomes>>,
+}
+
+/// Which of several nodes keeps a cuboid in memory when it has not room for all.
+pub trait CuboidHomes: fmt::Debug + Send + Sync {
+    /// The other node that keeps the cuboid with this name; none if this one does.
+    fn elsewhere(&self, cuboid: &str) -> Option<NodeId>;
 }
 
 #[derive(Debug, Default)]
@@ -136,7 +145,26 @@ impl HotCuboids {
             most_bytes: budget_bytes / MAX_PART,
             runtime,
             counts,
+            homes: OnceLock::new(),
         }))
+    }
+
+    /// From now on, cuboids for which there is no room are left to the nodes that keep them.
+    pub fn keep_at_homes(&self, homes: Arc<dyn CuboidHomes>) {
+        // Set once, when the engine is open.
+        let _ = self.homes.set(homes);
+    }
+
+    /// The node that keeps a cuboid that is not in memory here; none if it may be loaded here.
+    pub(in crate::scan) fn elsewhere(
+        &self,
+        key: &CuboidKey,
+        cuboid: impl FnOnce() -> String,
+    ) -> Option<NodeId> {
+        let homes = self.homes.get()?;
+        // A large one may not get in before it is full.
+        let has_room = self.is_roomy() && !self.refused.contains_key(key);
+        if has_room { None } else { homes.elsewhere(&cuboid()) }
     }
 
     /// The cuboid, if all `wanted` columns of it are in memory.
@@ -220,10 +248,14 @@ impl HotCuboids {
         Some(Loading { hot: Arc::clone(self), key: key.clone(), kept: false })
     }
 
+    fn is_roomy(&self) -> bool {
+        let capacity = self.cuboids.policy().max_capacity().unwrap_or_default();
+        self.cuboids.weighted_size() < capacity * ROOMY_PERCENT / 100
+    }
+
     /// When memory is full most loads would be thrown away. Then one query is not enough.
     fn is_worth_loading(&self, key: &CuboidKey) -> bool {
-        let capacity = self.cuboids.policy().max_capacity().unwrap_or_default();
-        if self.cuboids.weighted_size() < capacity * ROOMY_PERCENT / 100 {
+        if self.is_roomy() {
             return true;
         }
         let before = self.asked.contains_key(key);

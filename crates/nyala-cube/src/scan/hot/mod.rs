@@ -43,8 +43,8 @@ mod sorted_ranges;
 mod stored;
 mod values;
 
-pub use cache::HotCuboids;
 pub use cache::HotStats;
+pub use cache::{CuboidHomes, HotCuboids};
 pub use cache::{CuboidKey, Source};
 pub use conditions::Conditions;
 pub use exec::HotCuboidExec;

@@ -47,7 +47,7 @@ pub async fn run(query: Unoptimized, execution: Execution<'_>) -> Result<(Vec<Re
     }
     let running = rows.into_running();
     running.entry().set_goes_on(false);
-    Ok((batches, Execution { session, settings, deadline, running }))
+    Ok((batches, Execution { session, settings, deadline, running, only_here: true }))
 }
 
 /// The rows, and their bytes. Scans often return slices of much larger columns, or the few texts that a

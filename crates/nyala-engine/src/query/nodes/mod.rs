@@ -2,12 +2,17 @@
 
 mod build_unit;
 mod control;
+mod cuboid_homes;
 mod elsewhere;
 mod membership;
 mod neighbours;
 
 pub use build_unit::BuildUnit;
 pub use control::{Control, ControlAction, ControlAnswer};
-pub use elsewhere::{Alone, Forwarded, Forwarding, OtherNodes, node_not_reached, not_confirmed, not_reached};
+pub use cuboid_homes::CuboidNodes;
+pub use elsewhere::{
+    Alone, Follow, Forwarded, ForwardedLoad, Forwarding, LoadPart, LoadThere, OtherNodes, is_of_node,
+    node_not_reached, not_confirmed, not_reached,
+};
 pub use membership::{Nodes, StatementsOf};
 pub use neighbours::NodeCaches;

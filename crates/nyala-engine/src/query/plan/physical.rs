@@ -8,6 +8,8 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::physical_plan::ExecutionPlan;
 use nyala_cube::cube::{Report, Routing, rewrite};
 use nyala_cube::live::Pins;
+use nyala_cube::scan::KeptElsewhere;
+use nyala_model::NodeId;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::budget::{budget_of, check_plan};
@@ -27,6 +29,19 @@ pub struct Plans {
     pub state: SessionState,
 }
 
+impl Plans {
+    /// The node that keeps in memory what this query reads of cuboids, if this one does not, and if it reads nothing else.
+    pub fn kept_by(&self) -> Result<Option<NodeId>> {
+        // Live tables are of this node, and the cells fit to its versions of them.
+        if self.report.reads_live() {
+            return Ok(None);
+        }
+        let kept = self.state.config().get_extension::<KeptElsewhere>();
+        let node = kept.and_then(|kept| kept.node());
+        Ok(if node.is_some() && self.reads_cuboids_only()? { node } else { None })
+    }
+}
+
 /// Analyse, answer from cubes, optimise, choose operators.
 pub async fn plan_query(
     query: Unoptimized,
@@ -35,6 +50,7 @@ pub async fn plan_query(
     settings: Settings,
 ) -> Result<Plans> {
     let (logical, report) = optimize(query, &context, &mut state, &settings)?;
+    state.config_mut().set_extension(Arc::new(KeptElsewhere::default()));
     let physical = state.query_planner().create_physical_plan(&logical, &state).await?;
     Ok(Plans { logical, physical, report, state })
 }

@@ -7,14 +7,18 @@ use std::time::Duration;
 
 use hashbrown::{DefaultHashBuilder, Equivalent};
 use moka::sync::Cache;
+use nyala_model::{NodeId, QualifiedName};
 
 use super::template::Template;
+use crate::query::plan::parts::Parts;
 use crate::session::{Settings, SnapshotContext};
 
 /// Entries unused for this long are dropped.
 const IDLE: Duration = Duration::from_secs(3600);
 /// Fixed size of an entry, in bytes, besides texts and template.
 const ENTRY_BYTES: usize = 256;
+/// Estimated size of a resolved statement, in bytes.
+const KEPT_BYTES: usize = 8 << 10;
 
 /// The inputs of a plan besides its text and values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -66,8 +70,23 @@ pub enum Known {
     /// Its template is being made.
     Planning,
     Ready(Arc<Template>),
+    /// Another node keeps its cuboids in memory.
+    Kept(Arc<KeptQuery>),
     /// It has no template, and trying again would give none.
     Unfit,
+}
+
+/// A query whose cuboids another node keeps in memory.
+#[derive(Debug)]
+pub struct KeptQuery {
+    /// The node.
+    pub node: NodeId,
+    /// The statement, with parameters in the places of its values.
+    pub parts: Arc<Parts>,
+    /// The tables that it reads, for access checks.
+    pub reads: Vec<QualifiedName>,
+    /// What this was found with.
+    pub basis: PlanBasis,
 }
 
 /// Templates, bounded in bytes. Often used ones stay.
@@ -135,7 +154,8 @@ impl PlanCache {
 fn weight(key: &PlanKey, known: &Known) -> u32 {
     let template = match known {
         Known::Ready(template) => template.estimated_bytes(),
-        _ => 0,
+        Known::Kept(_) => KEPT_BYTES,
+        Known::Once | Known::Planning | Known::Unfit => 0,
     };
     u32::try_from(ENTRY_BYTES + key.text.len() + key.basis.settings.len() + template).unwrap_or(u32::MAX)
 }

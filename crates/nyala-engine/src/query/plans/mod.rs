@@ -20,5 +20,5 @@ mod cache;
 mod parameter;
 mod template;
 
-pub use cache::{Known, PlanBasis, PlanCache, PlanCacheStats, PlanKey};
+pub use cache::{KeptQuery, Known, PlanBasis, PlanCache, PlanCacheStats, PlanKey};
 pub use template::{Answers, Template, answers_of, check_constant, is_fit};

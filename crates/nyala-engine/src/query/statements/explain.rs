@@ -58,7 +58,7 @@ pub async fn run(
         let mut nodes = String::new();
         if !analyze {
             let statement = |class| part_of(&host, &entry, &context, &own, class);
-            let placed = place(&host, &plans, &own, &statement).await?;
+            let placed = place(&host, &plans, (&own, true), &statement).await?;
             (plans.physical, nodes) = (placed.plan, placed.note);
         }
         Ok((initial, plans, nodes))
