@@ -1,6 +1,6 @@
-"""Faults of nodes and of the catalog's database under streams of TPC-DS queries.
+"""Faults of nodes, of the ways between them, of the bucket and of the catalog's database under streams of TPC-DS queries.
 
-    faults.py --queries FILE [--streams 32] [--rounds 20] [--kinds kill,stop,postgres] [--scale 1]
+    faults.py --queries FILE [--streams 32] [--rounds 20] [--kinds kill,stop,partition,slow,bucket,postgres] [--scale 1] [--divide-all]
 
 FILE is a JSON object of texts by number. Each round makes one fault, asserts that it had an effect, and heals it. Reported are queries
 that failed or gave another answer than one node alone, the longest query, and what is left on the nodes afterwards.
@@ -58,6 +58,53 @@ def stop(cluster: nodes.Cluster, node: lab.Server) -> dict:
     return {"found_s": round(found, 1)}
 
 
+def partition(cluster: nodes.Cluster, node: lab.Server) -> dict:
+    """No other node reaches this one, which goes on telling that it lives; its own connections to others stay."""
+    link = cluster.links[node.folder.name]
+    before = broken_connections(cluster)
+    link.cut()
+    # Seen by the nodes that had a connection: they find it broken.
+    found = wait("the cut connection is found", 30, lambda: broken_connections(cluster) > before)
+    time.sleep(3)
+    link.heal()
+    passed = link.passed
+    wait("the node does parts again", 60, lambda: link.passed > passed)
+    return {"found_s": round(found, 1)}
+
+
+def slow(cluster: nodes.Cluster, node: lab.Server) -> dict:
+    link = cluster.links[node.folder.name]
+    passed = link.passed
+    link.slow_down(2_000_000)
+    time.sleep(6)
+    if link.passed == passed:
+        sys.exit("nothing went over the slow link")
+    link.heal()
+    return {}
+
+
+def bucket(cluster: nodes.Cluster, _: lab.Server) -> dict:
+    """The bucket answers with errors while the caches are empty."""
+    for executor in cluster.executors:
+        lab.Client(executor.port).ask("DROP CACHE")
+    before = lab.requests(lab.counters(settle=False))
+    lab.control("POST", "/_fault?kind=error&count=20&prefix=/lab/tpcds")
+    time.sleep(5)
+    lab.control("POST", "/_heal")
+    if lab.requests(lab.counters(settle=False)) == before:
+        sys.exit("the bucket was not asked")
+    return {}
+
+
+def broken_connections(cluster: nodes.Cluster) -> int:
+    """How often a coordinator has found a connection to a node broken."""
+    return sum(count_lines(node, "gets no parts of queries for a while") for node in cluster.coordinators)
+
+
+def count_lines(node: lab.Server, words: str) -> int:
+    return (node.folder / "log").read_text(errors="replace").count(words)
+
+
 def postgres(cluster: nodes.Cluster, _: lab.Server) -> dict:
     cluster.postgres.stop()
     try:
@@ -79,7 +126,7 @@ def changed(cluster: nodes.Cluster) -> bool:
         return False
 
 
-KINDS = {"kill": kill, "stop": stop, "postgres": postgres}
+KINDS = {"kill": kill, "stop": stop, "partition": partition, "slow": slow, "bucket": bucket, "postgres": postgres}
 
 
 def left_over(cluster: nodes.Cluster) -> list[int]:
@@ -125,14 +172,17 @@ def main() -> None:
     arguments.add_argument("--queries", required=True, type=pathlib.Path)
     arguments.add_argument("--streams", type=int, default=32)
     arguments.add_argument("--rounds", type=int, default=20)
-    arguments.add_argument("--kinds", default="kill,stop,postgres")
+    arguments.add_argument("--kinds", default="kill,stop,partition,slow,bucket,postgres")
     arguments.add_argument("--scale", default="1")
+    arguments.add_argument("--divide-all", action="store_true", help="divide also queries over few rows")
     options = arguments.parse_args()
     nodes.stop_on_signals()
     lab.up(options.work)
     lab.prepare(options.nyala, options.work, "tpcds", options.scale)
     queries = json.loads(options.queries.read_text())
-    cluster = nodes.Cluster(options.nyala, options.work, 2, 3, options.port)
+    cluster = nodes.Cluster(
+        options.nyala, options.work, 2, 3, options.port, through_links=True, single_node_rows=1 if options.divide_all else None
+    )
     try:
         cluster.start()
         cluster.create_tables("tpcds")

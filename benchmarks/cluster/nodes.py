@@ -16,6 +16,8 @@ import time
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "object"))
 import lab  # noqa: E402
 
+from links import Link  # noqa: E402
+
 SECRET = "cluster lab, not secret at all: 0123456789"
 PG_PORT = int(os.environ.get("PG_PORT", "15632"))
 
@@ -71,13 +73,17 @@ class Cluster:
         port: int = 18490,
         memory: str = "3GiB",
         cache: str = "2GiB",
+        through_links: bool = False,
+        single_node_rows: int | None = None,
     ):
+        self.links: dict[str, Link] | None = {} if through_links else None
+        self.single_node_rows = single_node_rows
         self.nyala, self.work, self.port, self.memory, self.cache = nyala, work, port, memory, cache
         self.postgres = Postgres(work)
         self.coordinators = [self._node(f"coordinator{i}", i, False) for i in range(coordinators)]
         self.executors = [self._node(f"executor{i}", 10 + i, True) for i in range(executors)]
 
-    def _node(self, name: str, number: int, executor: bool) -> lab.Server:
+    def _node(self, name: str, number: int, executor: bool, more: dict | None = None) -> lab.Server:
         port = self.port + number
         sections = {
             "catalog": {"url": self.postgres.url},
@@ -85,8 +91,20 @@ class Cluster:
             "node": {"listen": f"127.0.0.1:{port + 200}", "secret": SECRET, "executor": executor},
             "query": {"memory_limit_bytes": self.memory if executor else "1GiB"},
         }
+        if self.single_node_rows:
+            sections["query"]["single_node_rows"] = self.single_node_rows
+        if self.links is not None:
+            sections["node"]["address"] = f"127.0.0.1:{port + 400}"
+            self.links[name] = Link(port + 400, port + 200)
+        sections |= more or {}
         cache = {"disk_bytes": self.cache, "memory_bytes": "64MiB"}
         return lab.Server(self.nyala, self.work, name, lab.BUCKET, port, cache, sections)
+
+    def add_coordinator(self, name: str, number: int, memory: str, hot_percent: int) -> lab.Server:
+        """A further coordinator, with so little memory for cuboids."""
+        node = self._node(name, number, False, {"query": {"memory_limit_bytes": memory}, "cache": {"hot_cuboids_percent": hot_percent}})
+        self.coordinators.append(node)
+        return node
 
     def add_executor(self) -> lab.Server:
         node = self._node(f"executor{len(self.executors)}", 10 + len(self.executors), True)

@@ -136,6 +136,7 @@ def main() -> None:
     arguments.add_argument("--whole", action="store_true", help="each stream asks every query")
     arguments.add_argument("--coordinators", type=int, default=2)
     arguments.add_argument("--executors", type=int, default=3)
+    arguments.add_argument("--divide-all", action="store_true", help="divide also queries over few rows")
     arguments.add_argument("--memory", default="3GiB", help="memory limit of each executor's queries; coordinators have 1 GiB")
     options = arguments.parse_args()
     nodes.stop_on_signals()
@@ -143,7 +144,8 @@ def main() -> None:
     lab.prepare(options.nyala, options.work, "tpcds", options.scale)
     queries = json.loads(options.queries.read_text())
     cluster = nodes.Cluster(
-        options.nyala, options.work, options.coordinators, options.executors, options.port, options.memory
+        options.nyala, options.work, options.coordinators, options.executors, options.port, options.memory,
+        single_node_rows=1 if options.divide_all else None,
     )
     try:
         cluster.start()

@@ -55,6 +55,7 @@ mod many_cubes;
 mod meaning;
 mod mutants;
 mod near_misses;
+mod node_connection;
 mod oracle;
 mod overflow;
 mod own_files;

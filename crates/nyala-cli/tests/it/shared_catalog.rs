@@ -144,6 +144,32 @@ fn what_one_node_does_the_others_know() {
 }
 
 #[test]
+fn every_node_sees_that_files_changed() {
+    let shared = Shared::new();
+    let often = [("NYALA_CUBES__CHECK_FILES_MS", "100")];
+    let (one, other) = (shared.node_with(&often), shared.node_with(&often));
+    let copy = |part: u32| {
+        let rows = format!("generate_series({}, {}) AS s(v)", part * 1000, part * 1000 + 999);
+        one.query(&format!("COPY (SELECT v % 10 AS d, v FROM {rows}) TO 's3://{BUCKET}/f/{part}.parquet'"));
+    };
+    copy(0);
+    one.query(&format!("CREATE EXTERNAL TABLE f STORED AS PARQUET LOCATION 's3://{BUCKET}/f/'"));
+    one.query("CREATE CUBE g AS SELECT d, sum(v) FROM f GROUP BY d");
+    one.query("BUILD CUBE g");
+    let sql = "SELECT d, sum(v) FROM f GROUP BY d ORDER BY d";
+    let is_from_cube = |node: &Server| node.explain(sql).starts_with("answered from cube");
+    eventually("the cube on both nodes", PATIENCE, || is_from_cube(&one) && is_from_cube(&other));
+    copy(1);
+    for node in [&one, &other] {
+        eventually("cells of old files are not used", PATIENCE, || !is_from_cube(node));
+        assert_eq!(node.query(sql), node.query_tables(sql));
+    }
+    other.query("REFRESH CUBE g");
+    eventually("the new cells on both nodes", PATIENCE, || is_from_cube(&one) && is_from_cube(&other));
+    assert_eq!(one.query(sql), other.query_tables(sql));
+}
+
+#[test]
 fn a_build_of_a_node_that_died_is_made_by_another() {
     let shared = Shared::new();
     let (one, other) = (shared.node(), shared.node());

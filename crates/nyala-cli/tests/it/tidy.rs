@@ -135,6 +135,7 @@ const RULES: &[Rule] = &[
     the_engine_spawns_on_its_own_threads,
     source_files_are_part_of_a_crate,
     crates_inherit_the_lints,
+    panics_unwind,
     unsafe_code_is_in_one_place,
     links_lead_somewhere,
     folders_and_files_are_listed,
@@ -316,6 +317,14 @@ fn crates_inherit_the_lints(files: &[File]) -> Vec<String> {
     };
     let what = "add `[lints]` with `workspace = true`, or no lint of the workspace holds here";
     manifests.filter(|file| !inherits(file)).map(|file| complaint(file, 0, "", what)).collect()
+}
+
+/// A panic ends its statement, and not the process with all others.
+fn panics_unwind(files: &[File]) -> Vec<String> {
+    let manifests = files.iter().filter(|file| file.path.ends_with(".toml"));
+    let what = "a panic would end the process, with the statements of all clients";
+    let aborting = manifests.filter_map(|file| Some((file, file.text.find("panic = \"abort\"")?)));
+    aborting.map(|(file, at)| complaint(file, at, &file.text, what)).collect()
 }
 
 fn unsafe_code_is_in_one_place(files: &[File]) -> Vec<String> {

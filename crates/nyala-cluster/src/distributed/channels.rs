@@ -52,7 +52,9 @@ impl Channels {
     pub fn note_broken(&self, node: &NodeId) {
         let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
         broken.retain(|_, at| at.elapsed() < AVOID_FOR);
-        broken.insert(node.clone(), Instant::now());
+        if broken.insert(node.clone(), Instant::now()).is_none() {
+            tracing::warn!(%node, "the connection to a node broke; it gets no parts of queries for a while");
+        }
     }
 }
 
