@@ -90,6 +90,8 @@ class Cluster:
             "storage": {"data": f"{lab.BUCKET}/cuboids/"},
             "node": {"listen": f"127.0.0.1:{port + 200}", "secret": SECRET, "executor": executor},
             "query": {"memory_limit_bytes": self.memory if executor else "1GiB"},
+            # 64 streams on two cores wait longer than a dashboard would.
+            "admission.groups.default": {"queue_timeout_ms": 600_000},
         }
         if self.single_node_rows:
             sections["query"]["single_node_rows"] = self.single_node_rows
