@@ -155,7 +155,7 @@ pub async fn ask(
 ) -> Result<BoxStream<'static, Result<Counts, QueryError>>, QueryError> {
     let mut client = FlightServiceClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
     let action = Action { r#type: ACTION.to_owned(), body: UnitMessage::new(unit)?.encode_to_vec().into() };
-    // What was begun there is made again by another node: nothing is left unknown.
+    // If the connection breaks, the caller has another node make the unit anew; so the error need not tell whether this one began.
     let answers = client.do_action(action).await.map_err(|status| from_status(node, &status, false))?;
     let node = node.clone();
     let counts = answers.into_inner().map(move |answer| {

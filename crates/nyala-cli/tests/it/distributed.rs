@@ -73,7 +73,7 @@ fn divided(server: &Server, sql: &str) -> Result<(), String> {
     }
 }
 
-/// Queries whose ORDER BY decides the order of all rows.
+/// Queries with one possible answer: their ORDER BY sorts by enough columns to fix the place of every row.
 const QUERIES: &[&str] = &[
     "SELECT count(*), sum(price), avg(price) FROM sales",
     "SELECT store, count(*), min(price), max(price) FROM sales GROUP BY store ORDER BY store",

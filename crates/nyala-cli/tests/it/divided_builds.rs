@@ -85,7 +85,7 @@ fn all_executors_make_segments_of_a_cube() {
     let job = "SELECT state, rows_read, cuboids_done, cuboids_total, percent, retries FROM system.jobs";
     let expected = ["done", &(STEPS * ROWS).to_string(), "18", "18", "100", "0"];
     assert_eq!(nodes.coordinator.query(job), [expected]);
-    // A node that is an executor itself does its part of what it is asked for.
+    // An executor that runs the job makes segments, too.
     nodes.executors[0].query("REFRESH CUBE c");
     nodes.check_complete();
     let makers = nodes.coordinator.query("SELECT DISTINCT node FROM system.segments");

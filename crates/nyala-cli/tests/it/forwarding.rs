@@ -100,7 +100,7 @@ fn loads_reach_the_owner_from_any_node() {
     assert_eq!(copied.code, Some(0), "{}", copied.stderr);
     let sql = "SELECT count(*), sum(length(v)) FROM t WHERE id >= 1000";
     assert_eq!(owner.query(sql), [["200000", "20000000"]]);
-    // What cannot be read fails the load, whose statements before stay.
+    // A row that cannot be read fails the load.
     let refused = crate::loads::psql(&other, "COPY t FROM STDIN", "7\tx\nseven\ty\n");
     assert!(refused.code != Some(0) && refused.stderr.contains("seven"), "{}", refused.stderr);
     assert_eq!(owner.query("SELECT count(*) FROM system.local_queries WHERE query LIKE 'COPY%'"), [["0"]]);
@@ -169,7 +169,7 @@ fn changes_are_followed_from_any_node() {
     drop(there);
     drop(here);
     eventually("the end of all followers of the other node", PATIENCE, || {
-        // A client that is gone is noticed by what is sent to it.
+        // The node notices that its client has gone when it sends the next change.
         other.query("INSERT INTO t VALUES (7, 'again')");
         owner.query(running) == [["0"]]
     });

@@ -39,7 +39,7 @@ fn ask(server: &Server, sql: &str) -> TcpStream {
 fn clients_that_stop_reading_hold_up_no_others() {
     let shared = Shared::new();
     let (owner, other) = two(&shared);
-    // Far more than the buffers of a stream, and than the window of a connection that nobody enlarged.
+    // 60 MB: more than the buffers of a stream hold, and than HTTP/2's default window of a connection.
     owner.query("INSERT INTO t SELECT v + 10, repeat('y', 200) FROM generate_series(1, 300000) AS s(v)");
     let large = "SELECT a.id, a.v FROM t a";
     let stalled: Vec<TcpStream> = (0..4).map(|_| ask(&other, large)).collect();

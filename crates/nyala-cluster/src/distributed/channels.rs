@@ -25,8 +25,8 @@ use super::executors::node_of;
 use crate::connection::Peers;
 use crate::statement::to_status;
 
-/// A node whose connection broke gets no parts of queries for this long. After it, the heartbeats in the catalog tell whether the
-/// node is dead.
+/// For this long a node whose connection broke gets no parts of queries. By then its heartbeat in the catalog is late if the node is
+/// dead.
 const AVOID_FOR: Duration = Duration::from_secs(10);
 
 /// The connections of this node, and the nodes whose connections broke within the last ten seconds. Clones share both.

@@ -130,7 +130,7 @@ impl Distribution {
         Ok(Placed { plan, task: state.task_ctx(), is_spread: true, note })
     }
 
-    /// The executors without those whose connections broke lately; all of them if every connection broke.
+    /// The executors, but for nodes to which the connection broke within the last ten seconds; all executors if it broke to each.
     fn nodes(&self, executors: Vec<NodeEntry>) -> Vec<NodeEntry> {
         let is_fine = |node: &NodeEntry| !self.channels.is_avoided(&node.id);
         match executors.iter().any(is_fine) {

@@ -10,7 +10,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
-/// What is done while rows are passed on.
+/// How a [`PassExec`] runs its input.
 pub trait Pass: Debug + Send + Sync + 'static {
     /// The name of the operator.
     fn name(&self) -> &'static str;

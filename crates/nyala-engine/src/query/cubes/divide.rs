@@ -1,9 +1,9 @@
 //! Builds of which several nodes make the segments.
 //!
 //! The node that runs the job holds the lease of the cube. It divides the ranges into units of one pass each, and gives every
-//! executor one unit after the other, itself included. What they record is recorded under two leases, which are lent to them with the
-//! unit: that of the cube, and one that each job takes anew. Once the job has ended, nothing that they record is accepted. A unit whose node is lost is made on another, in a segment
-//! of its own.
+//! executor, itself included, one unit after the other. Executors record segments under two leases, which come with the unit:
+//! that of the cube, and one that each job takes anew. Once the job has ended, the catalog refuses what they record. A unit whose
+//! node is lost is made on another node, in new segments.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
