@@ -1,16 +1,19 @@
 """Faults of nodes, of the ways between them, of the bucket and of the catalog's database under streams of TPC-DS queries.
 
-    faults.py --queries FILE [--streams 32] [--rounds 20] [--kinds kill,stop,partition,slow,bucket,postgres] [--scale 1] [--divide-all]
+    faults.py --queries FILE [--streams 32] [--rounds 20] [--kinds kill,stop,…] [--scale 1] [--divide-all]
 
 FILE is a JSON object of texts by number. Each round makes one fault, asserts that it had an effect, and heals it. Reported are queries
-that failed or gave another answer than one node alone, the longest query, and what is left on the nodes afterwards.
+that failed or gave another answer than one node alone, the longest query, and what is left on the nodes afterwards. Kinds: kill, stop,
+partition, slow, bucket, postgres, and with root's rights disk, with the package faketime clock.
 """
 
 import collections
 import json
+import os
 import pathlib
 import random
 import signal
+import subprocess
 import sys
 import time
 
@@ -118,6 +121,69 @@ def postgres(cluster: nodes.Cluster, _: lab.Server) -> dict:
     return {}
 
 
+def clock(cluster: nodes.Cluster, node: lab.Server) -> dict:
+    """The clock of a node jumps by eight minutes and back: more than any lease, and less than a store of objects refuses."""
+    told = lambda: float(nodes.rows(node, "SELECT extract(epoch FROM now())")[0][0]) - time.time()  # noqa: E731
+    for seconds in (480, -480):
+        clock_file(node).write_text(f"{seconds:+d}s\n")
+        wait("the clock has jumped", 10, lambda: abs(told() - seconds) < 60)
+        time.sleep(3)
+        clock_file(node).write_text("+0s\n")
+        wait("the clock is right again", 10, lambda: abs(told()) < 60)
+    return {}
+
+
+def clock_file(node: lab.Server) -> pathlib.Path:
+    return node.folder / "clock"
+
+
+def disk(cluster: nodes.Cluster, node: lab.Server) -> dict:
+    """No byte can be written to the disk of a node's block cache, which is empty."""
+    lab.Client(node.port).ask("DROP CACHE")
+    filler = node.cache_folder / ".filler"
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(1 << 16))
+        except OSError:
+            pass
+    before = lab.requests(lab.counters(settle=False))
+    time.sleep(5)
+    if os.statvfs(node.cache_folder).f_bavail > 16:
+        sys.exit("the disk is not full")
+    if lab.requests(lab.counters(settle=False)) == before:
+        sys.exit("the bucket was not asked")
+    filler.unlink()
+    return {}
+
+
+def small_disks(cluster: nodes.Cluster) -> None:
+    """Gives the block cache of each executor a file system of its own, in memory."""
+    for node in cluster.executors:
+        node.cache_folder.mkdir(exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=500m", "nyala-lab", node.cache_folder], check=True)
+
+
+def unmount(cluster: nodes.Cluster) -> None:
+    for node in cluster.executors:
+        subprocess.run(["umount", "--lazy", node.cache_folder], stderr=subprocess.DEVNULL)
+
+
+def own_clocks(cluster: nodes.Cluster) -> None:
+    """Gives each executor a clock that a file sets."""
+    library = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
+    if not pathlib.Path(library).exists():
+        sys.exit("the kind clock needs the package faketime")
+    for node in cluster.executors:
+        clock_file(node).write_text("+0s\n")
+        node.environment = {
+            "LD_PRELOAD": library,
+            "FAKETIME_TIMESTAMP_FILE": str(clock_file(node)),
+            "FAKETIME_CACHE_DURATION": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+
+
 def changed(cluster: nodes.Cluster) -> bool:
     try:
         lab.Client(cluster.coordinators[0].port).ask("CREATE SCHEMA IF NOT EXISTS back_again")
@@ -126,7 +192,16 @@ def changed(cluster: nodes.Cluster) -> bool:
         return False
 
 
-KINDS = {"kill": kill, "stop": stop, "partition": partition, "slow": slow, "bucket": bucket, "postgres": postgres}
+KINDS = {
+    "kill": kill,
+    "stop": stop,
+    "partition": partition,
+    "slow": slow,
+    "bucket": bucket,
+    "postgres": postgres,
+    "disk": disk,
+    "clock": clock,
+}
 
 
 def left_over(cluster: nodes.Cluster) -> list[int]:
@@ -183,14 +258,20 @@ def main() -> None:
     cluster = nodes.Cluster(
         options.nyala, options.work, 2, 3, options.port, through_links=True, single_node_rows=1 if options.divide_all else None
     )
+    kinds = options.kinds.split(",")
+    if "clock" in kinds:
+        own_clocks(cluster)
+    if "disk" in kinds:
+        small_disks(cluster)
     try:
         cluster.start()
         cluster.create_tables("tpcds")
         expected = answers_of_one(cluster.executors[0], queries)
-        for kind in options.kinds.split(","):
+        for kind in kinds:
             print(json.dumps(measure(cluster, kind, options, queries, expected)), flush=True)
     finally:
         cluster.stop()
+        unmount(cluster)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,8 @@ class Server:
         self.nyala, self.location, self.port = nyala, location, port
         self.folder = work / "servers" / name
         self.cache_folder = self.folder / "block-cache"
+        # Variables that its process has besides those of the benchmark.
+        self.environment: dict[str, str] = {}
         self.folder.mkdir(parents=True, exist_ok=True)
         self.config = self.folder / "nyala.toml"
         server = {"postgres_listen": f"127.0.0.1:{port + 500}", "http_listen": f"127.0.0.1:{port}"}
@@ -102,6 +104,7 @@ class Server:
                 sys.exit(f"another server listens on port {self.port}: stop it, or choose another --port")
         log = open(self.folder / "log", "a")
         environment = {key: value for key, value in os.environ.items() if not key.startswith("NYALA_")}
+        environment |= self.environment
         command = [self.nyala, "serve", "--config", str(self.config)]
         self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         Server.running.append(self)
