@@ -90,6 +90,46 @@ fn rows_come_in_every_format() {
 }
 
 #[test]
+fn uuids_are_texts_in_every_format() {
+    let server = Server::empty(&[]);
+    server.query("CREATE LIVE TABLE visits (id UUID PRIMARY KEY, n BIGINT)");
+    let load = |media_type: &str, body: &[u8]| server.post_to("/api/v1/tables/visits/rows", media_type, body);
+    let (a, b, c) = (
+        "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        "b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        "c0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+    );
+    let mut arrow =
+        StreamWriter::try_new(Vec::new(), &batch!("id" => StringArray::from(vec![c])).schema()).unwrap();
+    arrow.write(&batch!("id" => StringArray::from(vec![c]))).unwrap();
+    for (media_type, body) in [
+        ("text/csv", format!("id,n\n{a},1\n").into_bytes()),
+        ("application/x-ndjson", format!("{{\"id\": \"{b}\", \"n\": 2}}\n").into_bytes()),
+        ("application/vnd.apache.arrow.stream", arrow.into_inner().unwrap()),
+    ] {
+        let loaded = load(media_type, &body);
+        assert_eq!(loaded.status, 200, "{media_type}: {}", loaded.body);
+    }
+    assert_eq!(server.query("SELECT id FROM visits ORDER BY id"), [[a], [b], [c]]);
+    let refused = load("application/x-ndjson", b"{\"id\": \"no uuid\"}\n");
+    assert!(refused.status == 422 && refused.body.contains("no uuid"), "{}", refused.body);
+}
+
+#[test]
+fn a_follower_is_told_that_its_table_was_dropped() {
+    let server = server();
+    let mut stream = TcpStream::connect(server.http).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(b"GET /api/v1/tables/people/changes HTTP/1.0\r\n\r\n").unwrap();
+    let mut some = [0; 1024];
+    assert!(stream.read(&mut some).unwrap() > 0);
+    server.query("DROP TABLE people");
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("event: error") && rest.contains("was dropped"), "{rest}");
+}
+
+#[test]
 fn a_large_body_is_loaded_as_it_comes() {
     let server = server();
     let lines: String =

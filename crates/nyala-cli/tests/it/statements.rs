@@ -419,3 +419,16 @@ async fn columns_may_be_called_the_same() {
     );
     test.error("SELECT id FROM t AS a, t AS b", ErrorKind::AmbiguousColumn, "column `id` is ambiguous").await;
 }
+
+/// A quote in a name stands twice in its text.
+#[tokio::test(flavor = "multi_thread")]
+async fn schemas_may_have_quotes_in_their_names() {
+    let test = TestEngine::new().await;
+    test.run("CREATE SCHEMA \"Odd \"\"names\"\"\"").await;
+    let found =
+        test.run("SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE 'Odd%'").await;
+    assert_eq!(found, [["Odd \"names\""]]);
+    test.run("CREATE LIVE TABLE \"Odd \"\"names\"\"\".t (a BIGINT PRIMARY KEY)").await;
+    test.run("DROP TABLE \"Odd \"\"names\"\"\".t").await;
+    test.run("DROP SCHEMA \"Odd \"\"names\"\"\"").await;
+}

@@ -15,7 +15,7 @@ pub const SYSTEM_SCHEMAS: [&str; 3] = ["information_schema", "pg_catalog", SYSTE
 
 /// The name of a schema, as planned by DataFusion.
 pub fn schema_name(text: &str) -> Result<String> {
-    let name = text.strip_prefix("nyala.").unwrap_or(text).trim_matches('"').to_owned();
+    let name = text.strip_prefix("nyala.").unwrap_or(text).to_owned();
     if name.contains('.') {
         return Err(QueryError::new(ErrorKind::InvalidText, format!("`{text}` is not the name of a schema"))
             .hint("write one name, in quotes if it has dots"));

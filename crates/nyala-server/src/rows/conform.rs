@@ -9,6 +9,7 @@ use nyala_engine::{ErrorKind, QueryError};
 
 use super::load::Target;
 use super::plain::plain_bytes;
+use super::uuids;
 
 /// Most bytes of a batch with each value written out: a dictionary or a view lets few bytes stand for many.
 const MAX_PLAIN_BYTES: u64 = 512 << 20;
@@ -22,6 +23,9 @@ pub fn conform(batch: &RecordBatch, target: &mut Target) -> Result<RecordBatch, 
     check_size(batch, &schema)?;
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| {
+        if uuids::are_texts(field, column) {
+            return uuids::of_texts(column);
+        }
         cast_with_options(column, field.data_type(), &options)
             .map_err(|error| QueryError::new(ErrorKind::Data, format!("column `{}`: {error}", field.name())))
     });

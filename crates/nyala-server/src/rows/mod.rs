@@ -17,6 +17,7 @@ mod plain;
 mod rejects;
 mod split;
 mod texts;
+mod uuids;
 
 #[cfg(test)]
 mod fuzz;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::json::ReaderBuilder;
@@ -11,6 +11,7 @@ use nyala_engine::{ErrorKind, QueryError};
 
 use super::load::{Decode, Target};
 use super::rejects::{Reject, Rejects, shorten};
+use super::uuids;
 
 /// Lines are decoded together up to about this size.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -116,8 +117,7 @@ fn decode(block: &[u8], schema: &SchemaRef) -> Result<Vec<RecordBatch>, ArrowErr
         left = left.get(read..).unwrap_or_default();
         let Some(batch) = decoder.flush()? else { break };
         rows += batch.num_rows();
-        let settled = settled(&batch, schema);
-        batches.push(settled.map_err(|error| ArrowError::ExternalError(error.into()))?);
+        batches.push(settle(&batch, schema).map_err(|error| ArrowError::ExternalError(error.into()))?);
     }
     match rows > lines || !left.trim_ascii().is_empty() {
         true => Err(ArrowError::JsonError("more than one object on a line".to_owned())),
@@ -125,9 +125,22 @@ fn decode(block: &[u8], schema: &SchemaRef) -> Result<Vec<RecordBatch>, ArrowErr
     }
 }
 
-/// Integers are read as texts, because Arrow cuts their fractions.
+/// The values of texts that were read as such.
+fn settle(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, QueryError> {
+    let between = Schema::new(schema.fields().iter().map(uuids::as_text).collect::<Vec<_>>());
+    let batch = settled(batch, &Arc::new(between))?;
+    let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| {
+        if uuids::are_texts(field, column) { uuids::of_texts(column) } else { Ok(Arc::clone(column)) }
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = columns.collect::<Result<_, _>>()?;
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+/// Integers are read as texts, because Arrow cuts their fractions, and UUIDs, because Arrow knows none.
 fn read_as(schema: &SchemaRef) -> Schema {
-    Schema::new(schema.fields().iter().map(as_texts).collect::<Vec<_>>())
+    let fields = schema.fields().iter().map(|field| as_texts(&uuids::as_text(field)));
+    Schema::new(fields.collect::<Vec<_>>())
 }
 
 /// The decoder makes room for so many rows before it has seen any, even if all lines are empty.

@@ -11,8 +11,8 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use nyala_cube::live::{LiveRef, change_rows, change_schema};
 use nyala_cube::scan::decode_schema;
-use nyala_model::QualifiedName;
 use nyala_model::access::{Privilege, Securable};
+use nyala_model::{QualifiedName, TableEntry, TableId};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::oplog::{ChangeFeed, LiveTable};
 use tokio_util::sync::CancellationToken;
@@ -73,9 +73,11 @@ impl Session {
     }
 
     async fn follow_table(&self, follow: &Follow) -> Result<Follower> {
-        let reader = Reader::new(self, &follow.table);
-        reader.check()?;
+        let on = Securable::Object(follow.table.clone());
+        let catalog = self.engine.snapshots.catalog().snapshot();
+        self.options().identity.require(&catalog, Privilege::Select, &on)?;
         let found = super::find(&self.engine, &follow.table)?;
+        let reader = Reader::new(self, &follow.table, found.entry().id);
         match self.follow_here(&found, follow.after).await {
             Err(QueryError { owner: Some(owner), .. }) if self.options().sent_by.is_none() => {
                 let node = self.engine.nodes.living(&owner.node)?;
@@ -183,22 +185,33 @@ struct Reader {
     engine: Arc<Engine>,
     who: Arc<SessionOptions>,
     table: Securable,
+    id: TableId,
     stopping: CancellationToken,
 }
 
 impl Reader {
-    fn new(session: &Session, table: &QualifiedName) -> Self {
+    fn new(session: &Session, table: &QualifiedName, id: TableId) -> Self {
         Self {
             engine: Arc::clone(&session.engine),
             who: Arc::clone(session.options()),
             table: Securable::Object(table.clone()),
+            id,
             stopping: session.engine.runtime.stopping.clone(),
         }
     }
 
-    /// Fails if the session may no longer read the table: its privilege may be revoked meanwhile.
+    /// Fails if the session may no longer read the table, or there is none any more: a privilege may be revoked, and the table dropped,
+    /// meanwhile.
     fn check(&self) -> Result<()> {
-        self.who.identity.require(&self.engine.snapshots.catalog().snapshot(), Privilege::Select, &self.table)
+        let catalog = self.engine.snapshots.catalog().snapshot();
+        self.who.identity.require(&catalog, Privilege::Select, &self.table)?;
+        let Securable::Object(name) = &self.table else { return Ok(()) };
+        let is_there = |table: &Arc<TableEntry>| table.id == self.id;
+        // It may have another name by now.
+        if catalog.tables.get(name).is_some_and(is_there) || catalog.tables.values().any(is_there) {
+            return Ok(());
+        }
+        Err(QueryError::new(ErrorKind::UndefinedTable, format!("table `{name}` was dropped")))
     }
 }
 
