@@ -32,17 +32,20 @@ pub mod texts {
     };
     pub use nyala_sql::semantics::exact;
 }
+pub use nyala_cube::cube::{BlockReport, Chosen};
 pub use nyala_sql::semantics::{is_unnamed, is_unnamed_aggregate};
 pub use nyala_sql::statement::{MOVED, Statement, hide_values};
 pub use nyala_storage::object::cache::{FileId, WantedBlocks};
 pub use query::{
-    Answer, BuildUnit, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions, Follower,
-    Fragment, GroupStats, Ingest, Ingested, Loading, Origin, PhaseTimes, Placed, Placement, PlanCacheStats,
-    PlannedQuery, Prepared, RemoteCount, ResultCacheStats, RowStream, Session, SessionOptions, StatementPart,
-    Text,
+    Answer, BuildUnit, BytesRead, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions,
+    Follower, Fragment, GroupStats, Ingest, Ingested, Loading, Origin, PhaseTimes, Placed, Placement,
+    PlanCacheStats, PlannedQuery, Prepared, Profile, Progress, RemoteCount, ResultCacheStats, Route,
+    RowStream, Session, SessionOptions, StatementPart, Text,
 };
 pub use query::{
     Control, ControlAction, ControlAnswer, Follow, Forwarded, ForwardedLoad, Forwarding, LoadPart, LoadThere,
     OtherNodes, node_not_reached, not_confirmed, not_reached,
 };
-pub use session::{SessionExtension, SettingValue, insert_yields, interrupted, remove_yields};
+pub use session::{
+    SessionExtension, SettingValue, insert_yields, interrupted, is_yield, remove_checks, remove_yields,
+};

@@ -160,3 +160,16 @@ fn tasks_of_large(server: &Server) -> u64 {
         .query("SELECT waits_for FROM system.tasks WHERE kind = 'runtime' AND what LIKE '%nyala-large%'");
     found[0][0].split(' ').next().unwrap().parse().unwrap()
 }
+
+/// Batches of a cross join are as large as those of its right side.
+#[test]
+fn a_cross_join_gives_whole_batches() {
+    let server = Server::empty(&[]);
+    let sql =
+        "EXPLAIN ANALYZE SELECT a.n + b.n FROM generate_series(1, 100) a(n), generate_series(1, 5000) b(n)";
+    let figures = server.query(sql).concat().concat();
+    let join = figures.lines().find(|line| line.contains("CrossJoinExec")).unwrap();
+    let batches =
+        join.split("output_batches=").nth(1).and_then(|rest| rest.split([',', ']']).next()).unwrap();
+    assert!(batches.trim().parse::<u64>().unwrap() <= 400, "{join}");
+}

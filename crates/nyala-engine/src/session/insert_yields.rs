@@ -73,9 +73,17 @@ pub fn insert_yields(
 /// The plan as it was before [`insert_yields`]: only this process knows the operators that yield.
 pub fn remove_yields(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
-        if let Some(yields) = node.downcast_ref::<YieldExec>() {
-            return Ok(Transformed::yes(Arc::clone(yields.input())));
-        }
+        Ok(match node.downcast_ref::<YieldExec>() {
+            Some(yields) => Transformed::yes(Arc::clone(yields.input())),
+            None => Transformed::no(node),
+        })
+    })?;
+    remove_checks(plan.data)
+}
+
+/// The plan with the filters that its joins had before [`insert_yields`], and with its places to yield.
+pub fn remove_checks(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
         if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
             let filter = join.filter().map(uninterruptible);
             return Ok(Transformed::yes(Arc::new(
@@ -119,7 +127,9 @@ fn multiplier(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionP
     } else if let Some(join) = node.downcast_ref::<SortMergeJoinExec>() {
         sort_merge(join, interruptible)?
     } else if node.is::<CrossJoinExec>() {
-        with_slices(Arc::clone(node), 1, ONE_ROW)?
+        // A batch that it gives has one row of the left side with all rows of a batch of the right one: slices of that would be
+        // batches of a few rows each.
+        Arc::clone(node)
     } else if node.is::<UnnestExec>() {
         with_slices(Arc::clone(node), 0, ONE_ROW)?
     } else {

@@ -28,12 +28,13 @@ mod yielding;
 pub use base::BaseState;
 pub use context::{ContextSource, SnapshotContext};
 pub use extension::SessionExtension;
-pub use insert_yields::{insert_yields, remove_yields};
+pub use insert_yields::{insert_yields, remove_checks, remove_yields};
 pub use physical::is_plain;
 pub use settings::SettingValue;
 pub use settings::{Settings, unknown as unknown_setting};
 pub use temporary::{TEMPORARY_SCHEMA, Temporary};
 pub use windows::interrupted;
+pub use yielding::is_yield;
 
 /// The one database that clients see.
 pub const DATABASE: &str = "nyala";

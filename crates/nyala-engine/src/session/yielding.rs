@@ -140,6 +140,11 @@ impl ExecutionPlan for YieldExec {
     }
 }
 
+/// Whether an operator passes rows on and yields.
+pub fn is_yield(operator: &dyn ExecutionPlan) -> bool {
+    operator.is::<YieldExec>()
+}
+
 /// Fails if the statement that the calling thread computes must end.
 pub fn check_statement() -> Result<()> {
     check().map_err(|ended| DataFusionError::External(Box::new(ended)))
