@@ -1,4 +1,5 @@
-//! Blocks of remote files that one node's cache has and another's lacks, as an action of Arrow Flight: a block each answer.
+//! Blocks of remote files that one node's cache has and another's lacks, as actions of Arrow Flight: asked for, a block each answer, and
+//! given to their home by a node that had to read them from the store.
 
 use std::sync::Arc;
 
@@ -14,6 +15,17 @@ use crate::statement::{MAX_MESSAGE_BYTES, from_status};
 
 /// The kind of action.
 pub const ACTION: &str = "blocks";
+
+/// The kind of action that gives a block.
+pub const GIVE: &str = "give block";
+
+#[derive(Clone, PartialEq, Message)]
+struct GivenMessage {
+    #[prost(message, optional, tag = "1")]
+    block: Option<WantedMessage>,
+    #[prost(bytes = "bytes", tag = "2")]
+    data: Bytes,
+}
 
 #[derive(Clone, PartialEq, Message)]
 struct WantedMessage {
@@ -74,6 +86,37 @@ pub async fn ask(
         found.push((body.try_get_u64().map_err(QueryError::internal)?, body));
     }
     Ok(found)
+}
+
+/// Gives a block to a node.
+///
+/// # Errors
+/// It is not reached.
+pub async fn give(
+    node: &NodeId,
+    channel: Channel,
+    block: &WantedBlocks,
+    data: Bytes,
+) -> Result<(), QueryError> {
+    let mut client = FlightServiceClient::new(channel).max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let message = GivenMessage { block: Some(WantedMessage::new(block)), data };
+    let action = Action { r#type: GIVE.to_owned(), body: message.encode_to_vec().into() };
+    let given = client.do_action(action).await;
+    given.map(drop).map_err(|status| from_status(node, &status, false))
+}
+
+/// Keeps a block that another node gives.
+///
+/// # Errors
+/// The request is damaged.
+pub async fn keep(engine: &Arc<Engine>, body: Bytes) -> Result<(), QueryError> {
+    let GivenMessage { block, data } = GivenMessage::decode(body).map_err(QueryError::internal)?;
+    let block = block.and_then(WantedMessage::into_wanted);
+    let block = block.ok_or_else(|| QueryError::internal("another node gave no block"))?;
+    let engine = Arc::clone(engine);
+    let number = block.numbers.start;
+    let kept = tokio::task::spawn_blocking(move || engine.keep_blocks(&block, vec![(number, data)])).await;
+    kept.map_err(QueryError::internal)
 }
 
 /// The blocks that this node has.

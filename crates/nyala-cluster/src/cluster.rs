@@ -194,6 +194,15 @@ impl OtherNodes for Cluster {
         async move { blocks::ask(&node.id, self.channel(node)?, wanted).await }.boxed()
     }
 
+    fn give_block<'a>(
+        &'a self,
+        node: &'a NodeEntry,
+        block: &'a WantedBlocks,
+        data: Bytes,
+    ) -> BoxFuture<'a, Result<(), QueryError>> {
+        async move { blocks::give(&node.id, self.channel(node)?, block, data).await }.boxed()
+    }
+
     fn build<'a>(
         &'a self,
         node: &'a NodeEntry,

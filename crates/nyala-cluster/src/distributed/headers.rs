@@ -2,12 +2,12 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
-use nyala_engine::{CostClass, ErrorKind, Identity, QueryError, SessionOptions, StatementPart};
+use nyala_engine::{CostClass, ErrorKind, QueryError, StatementPart};
 use nyala_model::{NodeId, SnapshotVersion};
 use prost::Message;
 use tonic::codegen::http::{HeaderMap, HeaderValue};
 
-use crate::statement::SettingMessage;
+use crate::statement::{ClientMessage, SettingMessage};
 
 const STATEMENT: &str = "nyala-statement";
 /// How much work the statement is: decides the threads before anything else is read.
@@ -23,20 +23,13 @@ struct PartMessage {
     query_id: u64,
     #[prost(string, tag = "3")]
     text: String,
-    #[prost(string, tag = "4")]
-    user: String,
-    #[prost(string, tag = "5")]
-    application: String,
-    #[prost(string, tag = "6")]
-    client: String,
-    /// The role; none for the owner of the database.
-    #[prost(string, optional, tag = "7")]
-    role: Option<String>,
-    #[prost(message, repeated, tag = "8")]
+    #[prost(message, optional, tag = "4")]
+    client: Option<ClientMessage>,
+    #[prost(message, repeated, tag = "5")]
     settings: Vec<SettingMessage>,
-    #[prost(uint64, tag = "9")]
+    #[prost(uint64, tag = "6")]
     version: u64,
-    #[prost(uint64, tag = "10")]
+    #[prost(uint64, tag = "7")]
     begun_ms: u64,
 }
 
@@ -52,20 +45,13 @@ const CLASSES: [(CostClass, &str); 4] = [
 /// # Errors
 /// Never: what is written is text without control characters.
 pub fn write(part: StatementPart) -> Result<HeaderMap, QueryError> {
-    let SessionOptions { user, application, client, identity, .. } = part.options;
     let mut text = part.text;
     text.truncate(text.floor_char_boundary(TEXT_BYTES));
     let message = PartMessage {
         node: part.node.0,
         query_id: part.query_id,
         text,
-        user,
-        application,
-        client,
-        role: match identity {
-            Identity::Owner => None,
-            Identity::Role(role) => Some(role),
-        },
+        client: Some(part.options.into()),
         settings: part.settings.into_iter().map(SettingMessage::from).collect(),
         version: part.version.0,
         begun_ms: part.begun_ms,
@@ -98,7 +84,8 @@ pub fn class_of(headers: &HeaderMap) -> CostClass {
 pub fn read(headers: &HeaderMap) -> Result<StatementPart, QueryError> {
     let bytes = headers.get(STATEMENT).and_then(|value| BASE64_STANDARD_NO_PAD.decode(value).ok());
     let message = bytes.and_then(|bytes| PartMessage::decode(bytes.as_slice()).ok());
-    let message = message.ok_or_else(|| {
+    let named = message.and_then(|mut message| Some((message.client.take()?, message)));
+    let (client, message) = named.ok_or_else(|| {
         QueryError::new(ErrorKind::Internal, "another node sent a part of a query without its statement")
     })?;
     Ok(StatementPart {
@@ -107,13 +94,7 @@ pub fn read(headers: &HeaderMap) -> Result<StatementPart, QueryError> {
         begun_ms: message.begun_ms,
         text: message.text,
         class: class_of(headers),
-        options: SessionOptions {
-            user: message.user,
-            application: message.application,
-            client: message.client,
-            identity: message.role.map_or(Identity::Owner, Identity::Role),
-            ..SessionOptions::default()
-        },
+        options: client.into(),
         settings: message.settings.into_iter().map(Into::into).collect(),
         version: SnapshotVersion(message.version),
     })
@@ -122,6 +103,8 @@ pub fn read(headers: &HeaderMap) -> Result<StatementPart, QueryError> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use nyala_engine::{Identity, SessionOptions};
+
     use super::*;
 
     #[test]

@@ -23,25 +23,51 @@ pub struct StatementMessage {
     parameters: Vec<u8>,
     #[prost(message, repeated, tag = "3")]
     settings: Vec<SettingMessage>,
-    #[prost(string, tag = "4")]
-    user: String,
-    #[prost(string, tag = "5")]
-    application: String,
-    #[prost(string, tag = "6")]
-    client: String,
-    /// The role; none for the owner of the database.
-    #[prost(string, optional, tag = "7")]
-    role: Option<String>,
-    #[prost(uint64, optional, tag = "8")]
+    #[prost(message, optional, tag = "4")]
+    client: Option<ClientMessage>,
+    #[prost(uint64, optional, tag = "5")]
     timeout_ms: Option<u64>,
-    #[prost(uint64, tag = "9")]
+    #[prost(uint64, tag = "6")]
     version: u64,
     /// The node that sends it.
-    #[prost(string, optional, tag = "10")]
+    #[prost(string, optional, tag = "7")]
     sent_by: Option<String>,
     /// The changes of a table, instead of an answer.
-    #[prost(message, optional, tag = "11")]
+    #[prost(message, optional, tag = "8")]
     follow: Option<FollowMessage>,
+}
+
+/// Whose statement it is.
+#[derive(Clone, PartialEq, Message)]
+pub struct ClientMessage {
+    #[prost(string, tag = "1")]
+    user: String,
+    #[prost(string, tag = "2")]
+    application: String,
+    #[prost(string, tag = "3")]
+    address: String,
+    /// The role; none for the owner of the database.
+    #[prost(string, optional, tag = "4")]
+    role: Option<String>,
+}
+
+impl From<SessionOptions> for ClientMessage {
+    fn from(options: SessionOptions) -> Self {
+        let SessionOptions { user, application, client: address, identity, .. } = options;
+        let role = match identity {
+            Identity::Owner => None,
+            Identity::Role(role) => Some(role),
+        };
+        Self { user, application, address, role }
+    }
+}
+
+impl From<ClientMessage> for SessionOptions {
+    fn from(message: ClientMessage) -> Self {
+        let ClientMessage { user, application, address: client, role } = message;
+        let identity = role.map_or(Identity::Owner, Identity::Role);
+        Self { user, application, client, identity, ..Self::default() }
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -117,18 +143,12 @@ impl StatementMessage {
     /// # Errors
     /// A parameter cannot be written.
     pub fn new(statement: Forwarded) -> Result<Self, String> {
-        let SessionOptions { user, application, client, identity, sent_by, .. } = statement.options;
+        let sent_by = statement.options.sent_by.clone();
         Ok(Self {
             sql: statement.sql,
             parameters: to_row(&statement.parameters)?,
             settings: statement.settings.into_iter().map(SettingMessage::from).collect(),
-            user,
-            application,
-            client,
-            role: match identity {
-                Identity::Owner => None,
-                Identity::Role(role) => Some(role),
-            },
+            client: Some(statement.options.into()),
             timeout_ms: statement.timeout.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)),
             version: statement.version.0,
             sent_by: sent_by.map(|node| node.0),
@@ -139,15 +159,8 @@ impl StatementMessage {
     /// # Errors
     /// The parameters cannot be read.
     pub fn into_statement(self) -> Result<Forwarded, String> {
-        let identity = self.role.map_or(Identity::Owner, Identity::Role);
-        let options = SessionOptions {
-            user: self.user,
-            application: self.application,
-            client: self.client,
-            identity,
-            sent_by: self.sent_by.map(NodeId),
-            ..SessionOptions::default()
-        };
+        let client = self.client.ok_or("a statement is of no client")?;
+        let options = SessionOptions { sent_by: self.sent_by.map(NodeId), ..client.into() };
         Ok(Forwarded {
             sql: self.sql,
             parameters: from_row(&self.parameters)?,

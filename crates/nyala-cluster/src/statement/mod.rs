@@ -7,7 +7,7 @@ mod send;
 mod serve;
 
 pub use errors::{error_from_bytes, error_to_bytes, from_status, to_status};
-pub use messages::{SettingMessage, StatementMessage};
+pub use messages::{ClientMessage, SettingMessage, StatementMessage};
 pub use send::send;
 pub use serve::Statements;
 

@@ -66,6 +66,10 @@ impl Statements {
                 return Ok(told.map_err(|error| to_status(&error)).boxed());
             }
             blocks::ACTION => blocks::answer(&engine, action.body).await?,
+            blocks::GIVE => {
+                blocks::keep(&engine, action.body).await?;
+                Vec::new()
+            }
             _ => vec![control::answer(&engine, action).await?],
         };
         Ok(stream::iter(answers.into_iter().map(Ok)).boxed())

@@ -39,6 +39,13 @@ impl Engine {
         self.snapshots.stores().cache().map(|cache| cache.lend(wanted)).unwrap_or_default()
     }
 
+    /// Keeps blocks that another node has read from their store. Blocks the thread.
+    pub fn keep_blocks(&self, given: &WantedBlocks, blocks: Vec<(u64, Bytes)>) {
+        if let Some(cache) = self.snapshots.stores().cache() {
+            cache.keep(given, blocks);
+        }
+    }
+
     /// Checks a request as if the role had sent the statement to this node.
     async fn check(
         self: &Arc<Self>,

@@ -120,6 +120,14 @@ pub trait OtherNodes: Debug + Send + Sync {
         wanted: &'a WantedBlocks,
     ) -> BoxFuture<'a, Result<Vec<(u64, Bytes)>>>;
 
+    /// Gives a block of the store to the cache of another node.
+    fn give_block<'a>(
+        &'a self,
+        node: &'a NodeEntry,
+        block: &'a WantedBlocks,
+        data: Bytes,
+    ) -> BoxFuture<'a, Result<()>>;
+
     /// Has another node make segments of a cube. The stream tells what is done, and ends when all of it is; dropping it ends the
     /// work there.
     fn build<'a>(
@@ -157,6 +165,15 @@ impl OtherNodes for Alone {
         node: &'a NodeEntry,
         _: &'a WantedBlocks,
     ) -> BoxFuture<'a, Result<Vec<(u64, Bytes)>>> {
+        Box::pin(async move { Err(not_reached(&node.id, HERE_ALONE)) })
+    }
+
+    fn give_block<'a>(
+        &'a self,
+        node: &'a NodeEntry,
+        _: &'a WantedBlocks,
+        _: Bytes,
+    ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move { Err(not_reached(&node.id, HERE_ALONE)) })
     }
 

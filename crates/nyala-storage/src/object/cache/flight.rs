@@ -284,13 +284,7 @@ impl Request {
     /// Takes the blocks that another cache has.
     async fn borrow(&self, blocks: &mut VecDeque<Listed>, landing: &impl Landing) {
         let Some(neighbours) = self.flights.neighbours.get() else { return };
-        let wanted = WantedBlocks {
-            file: self.file.id(),
-            url: Arc::clone(self.file.name()),
-            file_bytes: self.file.cut().file_bytes,
-            block_bytes: self.file.cut().block_bytes,
-            numbers: self.run.clone(),
-        };
+        let wanted = self.wanted(self.run.clone());
         for (number, data) in neighbours.blocks(wanted.clone()).await {
             let found = blocks.iter().position(|listed| listed.block.number == number);
             if wanted.fits(number, &data)
@@ -300,6 +294,16 @@ impl Request {
                 listed.arriving.add(data);
                 land(listed, landing);
             }
+        }
+    }
+
+    fn wanted(&self, numbers: Range<u64>) -> WantedBlocks {
+        WantedBlocks {
+            file: self.file.id(),
+            url: Arc::clone(self.file.name()),
+            file_bytes: self.file.cut().file_bytes,
+            block_bytes: self.file.cut().block_bytes,
+            numbers,
         }
     }
 
@@ -325,7 +329,12 @@ impl Request {
                 if listed.arriving.missing() == 0
                     && let Some(listed) = blocks.pop_front()
                 {
-                    land(listed, landing);
+                    let number = listed.block.number;
+                    if let (Some(data), Some(neighbours)) =
+                        (land(listed, landing), self.flights.neighbours.get())
+                    {
+                        neighbours.give(self.wanted(number..number + 1), data);
+                    }
                 }
             }
         }
@@ -333,9 +342,12 @@ impl Request {
     }
 }
 
-fn land(listed: Listed, landing: &impl Landing) {
-    if listed.arriving.keep.load(Ordering::Relaxed) {
-        let data = listed.arriving.join();
-        landing.land(listed.block, data, Box::new(listed));
+/// Keeps a block that has arrived, if a reader wants that; gives what is kept.
+fn land(listed: Listed, landing: &impl Landing) -> Option<Bytes> {
+    if !listed.arriving.keep.load(Ordering::Relaxed) {
+        return None;
     }
+    let data = listed.arriving.join();
+    landing.land(listed.block, data.clone(), Box::new(listed));
+    Some(data)
 }

@@ -123,6 +123,19 @@ impl BlockCache {
         found
     }
 
+    /// Keeps blocks that another node has read from the store. Blocks the thread.
+    pub fn keep(&self, given: &WantedBlocks, blocks: Vec<(u64, Bytes)>) {
+        if given.block_bytes != self.options.block_bytes {
+            return;
+        }
+        for (number, data) in blocks.into_iter().filter(|(number, data)| given.fits(*number, data)) {
+            let block = BlockId { file: given.file, number };
+            if !self.disk.as_ref().is_some_and(|disk| disk.has(&block)) {
+                self.land(block, data, Box::new(()));
+            }
+        }
+    }
+
     /// Size of a block.
     pub fn block_bytes(&self) -> u64 {
         self.options.block_bytes

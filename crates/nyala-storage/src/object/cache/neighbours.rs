@@ -41,4 +41,7 @@ pub trait Neighbours: Debug + Send + Sync {
     /// Those of the blocks that another cache has, with their numbers. It gives what it has, fetches nothing, and answers soon or
     /// not at all.
     fn blocks(&self, wanted: WantedBlocks) -> BoxFuture<'_, Vec<(u64, Bytes)>>;
+
+    /// Takes a block that came from the store, for the cache that is asked for it next time, if that is another. Does not wait.
+    fn give(&self, block: WantedBlocks, data: Bytes);
 }

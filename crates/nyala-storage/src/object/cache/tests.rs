@@ -216,6 +216,11 @@ impl Neighbours for Neighbour {
         }
         Box::pin(futures::future::ready(lent))
     }
+
+    fn give(&self, block: WantedBlocks, data: Bytes) {
+        let number = block.numbers.start;
+        self.cache.keep(&block, vec![(number, data)]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -245,6 +250,15 @@ async fn blocks_of_other_nodes_are_borrowed_before_the_store_is_asked() {
         one.settle().await;
         one.read(&file, 0..10 * BLOCK + 777).await.unwrap();
         assert_eq!(one.store.gets() - before, requests, "what was borrowed is kept");
+        // What came from the store was given to the other node.
+        other.settle().await;
+        let before = other.store.gets();
+        let found = other
+            .cache
+            .read(&file, std::slice::from_ref(&(0..2 * BLOCK)), Fill::Keep, &other.tally)
+            .await
+            .unwrap();
+        assert!(found[0][..] == data[..2 * BLOCK as usize] && other.store.gets() == before, "cuts: {cuts}");
     }
 }
 
