@@ -22,6 +22,10 @@ pub struct NodeEntry {
     pub executor: bool,
     /// Statements that run on it.
     pub running: u32,
+    /// Long queries that its threads are for at once, and as many short ones.
+    pub slots: u32,
+    /// Queries of its clients that executors compute now, or that wait for it.
+    pub spread: u32,
     /// The oldest snapshot of the catalog that one of its statements still reads.
     pub oldest_version: SnapshotVersion,
     /// How long ago it told this, in milliseconds, by the catalog's clock.

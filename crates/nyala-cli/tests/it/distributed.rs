@@ -123,6 +123,28 @@ fn several_nodes_give_the_answers_of_one() {
     let here: Vec<_> = QUERIES.iter().filter_map(|sql| divided(&nodes.coordinator, sql).err()).collect();
     assert!(here.is_empty(), "{here:#?}");
 
+    // What the operators did is told for each of them, and does not depend on how the query was divided.
+    for sql in QUERIES {
+        let measured = nodes.coordinator.query(&format!("EXPLAIN ANALYZE {sql}"));
+        let figures = measured.iter().find(|row| row[0] == "plan_with_metrics").unwrap();
+        assert!(figures[1].contains("Stage 1"), "{sql}: {}", figures[1]);
+        for line in figures[1].lines().filter(|line| line.contains("DistributedLeafExec")) {
+            assert!(line.contains("output_rows="), "{sql}: {line}");
+        }
+    }
+    let counted = nodes
+        .coordinator
+        .query("EXPLAIN ANALYZE SELECT store, sum(price) FROM sales WHERE id >= 0 GROUP BY store");
+    let figures = counted.concat().concat();
+    let scan = figures.lines().find(|line| line.contains("DistributedLeafExec")).unwrap();
+    assert!(scan.contains("output_rows=360.0 K") || scan.contains("output_rows=360000"), "{scan}");
+    let of_each = nodes
+        .coordinator
+        .query("EXPLAIN ANALYZE VERBOSE SELECT max(price) FROM sales WHERE id >= 0")
+        .concat()
+        .concat();
+    assert!(of_each.contains("output_rows_0=") || of_each.contains("output_rows={"), "{of_each}");
+
     // A query with a live table, a system table or VALUES runs on one node.
     nodes.coordinator.query("CREATE LIVE TABLE here (item BIGINT PRIMARY KEY)");
     nodes.coordinator.query("INSERT INTO here VALUES (1), (2)");
@@ -256,7 +278,9 @@ fn every_part_of_a_file_is_read_by_one_node() {
     let ask_all = |server: &Server| QUERIES.iter().for_each(|sql| drop(server.query(sql)));
     ask_all(&nodes.coordinator);
     let read: Vec<u64> = nodes.executors.iter().map(|node| bytes_read(node, "bytes_from_store")).collect();
-    assert!(read.iter().all(|bytes| *bytes > 0), "each node read some: {read:?}");
+    // Some of it the coordinator had read from the store, and given to its home.
+    let everywhere = "bytes_from_store + bytes_from_disk + bytes_from_memory";
+    assert!(nodes.executors.iter().all(|node| bytes_read(node, everywhere) > 0), "each node reads some");
     // Through another coordinator the same nodes read the same parts.
     ask_all(&second);
     ask_all(&nodes.coordinator);
@@ -385,4 +409,19 @@ fn a_query_survives_the_end_of_a_node() {
     assert_eq!(nodes.coordinator.query(sql), expected);
     assert!(begun.elapsed() < PATIENCE);
     stopped.signal("CONT");
+}
+
+/// A node's clients may use the threads of all executors.
+#[test]
+fn a_node_has_the_slots_of_all_executors() {
+    let mut nodes = Nodes::with_tables(3);
+    let slots = |nodes: &Nodes, column: &str| -> u64 {
+        let sql = format!("SELECT {column} FROM system.resource_groups WHERE resource_group = 'default'");
+        nodes.coordinator.query(&sql)[0][0].parse().unwrap()
+    };
+    eventually("the slots of three", PATIENCE, || {
+        slots(&nodes, "spread_slots") == 3 * slots(&nodes, "slots")
+    });
+    drop(nodes.executors.pop().unwrap().kill());
+    eventually("the slots of two", PATIENCE, || slots(&nodes, "spread_slots") == 2 * slots(&nodes, "slots"));
 }

@@ -45,6 +45,11 @@ impl Placement for Elsewhere {
         let plan = Arc::new(ElsewhereExec { input: query.plan, open: Arc::clone(&self.open) });
         futures::future::ready(Ok(Placed::here(plan, &query.state))).boxed()
     }
+
+    fn figures<'a>(&'a self, _: &'a dyn ExecutionPlan, _: bool) -> BoxFuture<'a, Result<String, QueryError>> {
+        // Asked only of plans of which other nodes do parts.
+        unreachable!()
+    }
 }
 
 /// Gives the rows of its input, and then none and no end if the first column says so.

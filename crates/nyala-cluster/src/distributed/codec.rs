@@ -15,6 +15,7 @@ use nyala_engine::{Fragment, interrupted, is_unnamed, is_unnamed_aggregate};
 use nyala_model::QualifiedName;
 use prost::Message;
 
+use super::measure;
 use super::scan::HomeScanExec;
 
 /// A scan of shared files.
@@ -32,7 +33,7 @@ struct ScanMessage {
     tags: Vec<String>,
 }
 
-/// Sends scans of shared files; the node that gets one puts its own readers in.
+/// Sends scans of shared files; the node that gets one puts its own readers in. Of marks only the input arrives.
 #[derive(Debug)]
 pub struct Codec;
 
@@ -40,10 +41,14 @@ impl PhysicalExtensionCodec for Codec {
     fn try_decode(
         &self,
         bytes: &[u8],
-        _inputs: &[Arc<dyn ExecutionPlan>],
+        inputs: &[Arc<dyn ExecutionPlan>],
         task: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        // A scan has none.
+        if let [input] = inputs {
+            return Ok(Arc::clone(input));
+        }
         let damaged = |error: prost::DecodeError| internal_datafusion_err!("a scan cannot be read: {error}");
         let message = ScanMessage::decode(bytes).map_err(damaged)?;
         let node = PhysicalPlanNode::decode(message.scan.as_slice()).map_err(damaged)?;
@@ -64,6 +69,9 @@ impl PhysicalExtensionCodec for Codec {
         bytes: &mut Vec<u8>,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
+        if measure::is_mark(node.as_ref()) {
+            return Ok(());
+        }
         let Some(home) = node.downcast_ref::<HomeScanExec>() else {
             return not_impl_err!("`{}` is not sent to other nodes", node.name());
         };

@@ -36,7 +36,7 @@ use super::pass::PassExec;
 use super::spread::SpreadExec;
 use super::whole::{WholeOn, as_one_task, bytes_at_home};
 use super::windows::sorted_by_all_keys;
-use super::{headers, portable};
+use super::{headers, measure, portable};
 
 /// Bytes that a node takes ahead from each task of another: memory that no pool limits.
 const BYTES_AHEAD: usize = 4 << 20;
@@ -72,7 +72,7 @@ impl Distribution {
         if !portable::reads_shared_files(plan.as_ref()) {
             return Ok(Err("it reads more than Parquet files in buckets".to_owned()));
         }
-        let nodes = self.nodes((query.executors)());
+        let nodes = self.nodes(&query.executors);
         if nodes.iter().all(|node| node.id == self.own) {
             return Ok(Err("no other is an executor now".to_owned()));
         }
@@ -86,13 +86,13 @@ impl Distribution {
         }
         let mut state = query.state.clone();
         let executors = Executors::new(&nodes)?;
-        self.configure(state.config_mut(), &executors, headers::write((query.statement)())?)?;
+        self.configure(state.config_mut(), &executors, query)?;
         let divided = self.divide(bare, &mut state).await?;
         if !divided.is::<DistributedExec>() {
             return Ok(Err("no operator can be divided".to_owned()));
         }
         let names: Vec<&str> = nodes.iter().map(|node| node.id.0.as_str()).collect();
-        self.placed(divided, &state, names.join(", ")).map(Ok)
+        self.placed(divided, &state, query.is_measured, names.join(", ")).map(Ok)
     }
 
     /// The query, as one node does all of it. Queries over the same files meet there as far as that node is not given too much;
@@ -118,37 +118,43 @@ impl Distribution {
             return Ok(Err(FEW.to_owned()));
         }
         let mut state = query.state.clone();
-        self.configure(state.config_mut(), &executors, headers::write((query.statement)())?)?;
+        self.configure(state.config_mut(), &executors, query)?;
         state.config_mut().set_extension(Arc::new(WholeOn(number)));
-        self.placed(as_one_task(plan)?, &state, format!("{node} alone: {FEW}")).map(Ok)
+        let task = as_one_task(plan, query.is_measured)?;
+        self.placed(task, &state, query.is_measured, format!("{node} alone: {FEW}")).map(Ok)
     }
 
-    fn placed(&self, plan: Arc<dyn ExecutionPlan>, state: &SessionState, note: String) -> Result<Placed> {
+    fn placed(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        state: &SessionState,
+        is_measured: bool,
+        note: String,
+    ) -> Result<Placed> {
         let has_ended = Arc::new(AtomicBool::new(false));
+        let plan = if is_measured { measure::with_marks(plan)? } else { plan };
         let plan = with_yields(plan, &has_ended)?;
         let plan = Arc::new(SpreadExec::new(plan, self.channels.clone(), has_ended));
         Ok(Placed { plan, task: state.task_ctx(), is_spread: true, note })
     }
 
     /// The executors, but for nodes to which the connection broke within the last ten seconds; all executors if it broke to each.
-    fn nodes(&self, executors: Vec<NodeEntry>) -> Vec<NodeEntry> {
-        let is_fine = |node: &NodeEntry| !self.channels.is_avoided(&node.id);
-        match executors.iter().any(is_fine) {
-            true => executors.into_iter().filter(is_fine).collect(),
-            false => executors,
-        }
+    fn nodes(&self, executors: &[NodeEntry]) -> Vec<NodeEntry> {
+        let fine: Vec<NodeEntry> =
+            executors.iter().filter(|node| !self.channels.is_avoided(&node.id)).cloned().collect();
+        if fine.is_empty() { executors.to_vec() } else { fine }
     }
 
     fn configure(
         &self,
         config: &mut SessionConfig,
         executors: &Executors,
-        headers: tonic::codegen::http::HeaderMap,
+        query: &PlannedQuery<'_>,
     ) -> Result<()> {
         let mut distributed = DistributedConfig::default();
         // Its tasks would be fewer than the nodes, and parts of files away from home.
         distributed.children_isolator_unions = false;
-        distributed.collect_metrics = false;
+        distributed.collect_metrics = query.is_measured;
         "none".clone_into(&mut distributed.compression);
         distributed.worker_connection_buffer_budget_bytes = BYTES_AHEAD;
         config.set_distributed_option_extension(distributed);
@@ -156,7 +162,7 @@ impl Distribution {
         config.set_extension(Arc::new(executors.clone()));
         config.set_distributed_channel_resolver(self.channels.clone());
         config.set_distributed_user_codec(Codec);
-        config.set_distributed_passthrough_headers(headers)?;
+        config.set_distributed_passthrough_headers(headers::write((query.statement)())?)?;
         config.set_distributed_desired_task_count_handler(task_count);
         config.set_distributed_scale_up_leaf_node_handler(divide);
         config.set_distributed_route_tasks_handler(route);
@@ -192,6 +198,20 @@ impl Placement for Distribution {
         }
         .boxed()
     }
+
+    fn figures<'a>(
+        &'a self,
+        plan: &'a dyn ExecutionPlan,
+        of_each_task: bool,
+    ) -> BoxFuture<'a, std::result::Result<String, QueryError>> {
+        async move {
+            let Some(spread) = plan.downcast_ref::<SpreadExec>() else {
+                return Err(QueryError::internal("the query is of this node alone"));
+            };
+            measure::figures(spread.input(), of_each_task).await.map_err(QueryError::from)
+        }
+        .boxed()
+    }
 }
 
 /// The operators of this node's own stage, with places to yield; those of the other stages get theirs where they run.
@@ -205,7 +225,7 @@ fn with_yields(plan: Arc<dyn ExecutionPlan>, has_ended: &Arc<AtomicBool>) -> Res
     replace_children_if_necessary(plan, stages)
 }
 
-fn is_boundary(operator: &dyn ExecutionPlan) -> bool {
+pub fn is_boundary(operator: &dyn ExecutionPlan) -> bool {
     operator.is_network_boundary()
 }
 

@@ -23,11 +23,16 @@ use super::pass::{Pass, PassExec};
 #[derive(Debug)]
 struct InScope(Arc<Fragment>);
 
-/// The operators of a task, in the scope of their statement. The operator that divides rows among the tasks of the next stage
-/// stays on top, where the engine below looks for it.
+/// The operators of a task, in the scope of their statement.
 pub fn in_scope(plan: Arc<dyn ExecutionPlan>, fragment: &Arc<Fragment>) -> Result<Arc<dyn ExecutionPlan>> {
+    with_head(plan, Arc::new(InScope(Arc::clone(fragment))))
+}
+
+/// The operators of a task with such a head. The operator that divides rows among the tasks of the next stage stays on top, where
+/// the engine below looks for it.
+pub fn with_head(plan: Arc<dyn ExecutionPlan>, head: Arc<dyn Pass>) -> Result<Arc<dyn ExecutionPlan>> {
     let within = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
-        Arc::new(PassExec::new(Arc::clone(input), Arc::new(InScope(Arc::clone(fragment)))))
+        Arc::new(PassExec::new(Arc::clone(input), Arc::clone(&head)))
     };
     match plan.children()[..] {
         [input] if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() => {

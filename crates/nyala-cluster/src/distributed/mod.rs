@@ -23,6 +23,7 @@ mod executors;
 mod fragment;
 mod headers;
 mod leaves;
+mod measure;
 mod pass;
 mod portable;
 mod scan;

@@ -32,6 +32,11 @@ pub struct PassExec {
 }
 
 impl PassExec {
+    /// The operator whose rows it passes on.
+    pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+
     /// Over an operator.
     pub fn new(input: Arc<dyn ExecutionPlan>, pass: Arc<dyn Pass>) -> Self {
         Self { input, pass }

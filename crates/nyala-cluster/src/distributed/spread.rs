@@ -32,6 +32,11 @@ impl SpreadExec {
     pub fn new(input: Arc<dyn ExecutionPlan>, channels: Channels, has_ended: Arc<AtomicBool>) -> Self {
         Self { input, channels, has_ended }
     }
+
+    /// The operator that sends the parts.
+    pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
 }
 
 impl DisplayAs for SpreadExec {

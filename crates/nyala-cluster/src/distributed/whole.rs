@@ -21,7 +21,7 @@ pub struct WholeOn(pub usize);
 
 /// The operators of a query as the only task of one stage, with nothing but the way to it in this node's own stage. The planner
 /// of the engine below would leave a single task where it is.
-pub fn as_one_task(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+pub fn as_one_task(plan: Arc<dyn ExecutionPlan>, is_measured: bool) -> Result<Arc<dyn ExecutionPlan>> {
     let mut plan = with_tables(plan)?;
     if plan.output_partitioning().partition_count() > 1 {
         plan = Arc::new(CoalescePartitionsExec::new(plan));
@@ -32,7 +32,7 @@ pub fn as_one_task(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan
     };
     (stage.query_id, stage.num) = (Uuid::new_v4(), 1);
     let boundary: Arc<dyn ExecutionPlan> = boundary.with_input_stage(Stage::Local(stage))?;
-    Ok(Arc::new(DistributedExec::new(boundary)))
+    Ok(Arc::new(DistributedExec::new(boundary).with_metrics_collection(is_measured)))
 }
 
 /// The same operators over scans that know their tables.

@@ -24,6 +24,7 @@ use super::errors::{not_ready, to_text};
 use super::executors::url_of;
 use super::fragment::in_scope;
 use super::headers;
+use super::measure::without_marks;
 use super::threads::{OnThreads, PartService};
 
 /// How often tasks that have ended are let go of.
@@ -141,6 +142,6 @@ fn begin(event: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEventResp
         .session_config
         .get_extension()
         .ok_or_else(|| DataFusionError::Internal("a task has no statement".to_owned()))?;
-    let plan = insert_yields(event.plan, &|_| false)?;
+    let plan = insert_yields(without_marks(event.plan)?, &|_| false)?;
     Ok(WorkerPlanRewriteEventResponse::new(in_scope(plan, &fragment)?))
 }

@@ -61,7 +61,7 @@ pub struct Engine {
 #[derive(Debug)]
 pub struct Runtime {
     pub threads: Threads,
-    pub admission: Admission,
+    pub admission: Arc<Admission>,
     /// Work that goes on after its statement has ended.
     pub background: Background,
     /// Cancelled when the engine stops; every statement's token descends from it.
@@ -102,7 +102,7 @@ pub struct StoreChanges {
 }
 
 impl Runtime {
-    pub fn new(threads: Threads, admission: Admission, guard: MemoryGuard) -> Self {
+    pub fn new(threads: Threads, admission: Arc<Admission>, guard: MemoryGuard) -> Self {
         let background = Background::new(threads.execution().clone());
         let stopping = CancellationToken::new();
         Self { threads, admission, background, stopping, closed: AtomicBool::new(false), _guard: guard }

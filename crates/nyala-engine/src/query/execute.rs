@@ -39,29 +39,18 @@ impl Session {
     async fn run(&self, prepared: &Prepared, parameters: Vec<ScalarValue>) -> Result<Answer> {
         self.engine.runtime.check_open()?;
         let deadline = self.own_deadline();
-        let running = self.begin(prepared.text(), &deadline);
-        let listed = Arc::clone(running.listed());
-        let settings = self.settings();
+        let execution = self.begin_execution(prepared, &deadline, false);
+        let listed = Arc::clone(execution.running.listed());
         // Only where there are other nodes may a statement be sent to one, with its parameters.
         let again = self.engine.catalog().is_shared().then(|| parameters.clone());
         let again = again.filter(|_| self.options().sent_by.is_none());
         let kept = again.is_some().then(|| self.kept_by(prepared)).flatten();
         let mut answer = match kept {
             Some(node) => {
-                drop(running);
+                drop(execution);
                 Err(kept_elsewhere(node))
             }
-            None => {
-                let deadline = deadline.clone();
-                let execution = Execution {
-                    session: self,
-                    settings,
-                    deadline: deadline.clone(),
-                    running,
-                    only_here: false,
-                };
-                deadline.within(self.dispatch(prepared, parameters, execution)).await
-            }
+            None => deadline.within(self.dispatch(prepared, parameters, execution)).await,
         };
         if let Err(QueryError { owner: Some(owner), .. }) = &answer
             && let Some(parameters) = again
@@ -85,6 +74,12 @@ impl Session {
         answer
     }
 
+    /// Lists the statement as running; with `only_here`, another node was tried already.
+    fn begin_execution(&self, prepared: &Prepared, deadline: &Deadline, only_here: bool) -> Execution<'_> {
+        let running = self.begin(prepared.text(), deadline);
+        Execution { session: self, settings: self.settings(), deadline: deadline.clone(), running, only_here }
+    }
+
     /// Runs a statement on the node that has what it needs. If that is not reached and this node can do it, too, runs it here.
     async fn run_elsewhere(
         &self,
@@ -103,17 +98,8 @@ impl Session {
         match (answer, again) {
             (Err(error), Some(parameters)) if may_do_better_here(&error) => {
                 self.engine.cuboid_homes.avoid(&owner.node);
-                let running = self.begin(prepared.text(), deadline);
-                let listed = Arc::clone(running.listed());
-                let settings = self.settings();
-                let deadline = deadline.clone();
-                let execution = Execution {
-                    session: self,
-                    settings,
-                    deadline: deadline.clone(),
-                    running,
-                    only_here: true,
-                };
+                let execution = self.begin_execution(prepared, deadline, true);
+                let listed = Arc::clone(execution.running.listed());
                 let answer = deadline.within(Box::pin(self.dispatch(prepared, parameters, execution))).await;
                 if let Err(error) = &answer {
                     listed.fail(error);

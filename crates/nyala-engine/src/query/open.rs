@@ -105,7 +105,8 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
         runtime: with_memory(memory.for_builds())?,
         frugal_runtime: with_memory(memory.for_frugal_builds())?,
     };
-    let runtime = Runtime::new(threads, Admission::new(&config.admission, partitions), guard);
+    let admission = Arc::new(Admission::new(&config.admission, partitions));
+    let runtime = Runtime::new(threads, Arc::clone(&admission), guard);
     let observed = Observed {
         counters: Arc::default(),
         registry: Arc::new(Registry::new(millis(config.query.slow_ms))),
@@ -116,7 +117,7 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
     let nodes = Nodes::new(
         Arc::clone(&catalog),
         Arc::clone(&snapshots),
-        Arc::clone(&observed.registry),
+        (Arc::clone(&observed.registry), admission),
         (node.clone(), elsewhere.address(), config.node.executor),
     );
     let nodes = Arc::new(nodes);
@@ -141,7 +142,11 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
     });
     system.attach(&engine);
     if let (true, Some(cache)) = (engine.catalog().is_shared(), engine.snapshots.stores().cache()) {
-        cache.ask_first(Arc::new(NodeCaches::new(&engine.nodes, Arc::clone(&engine.elsewhere))));
+        cache.ask_first(Arc::new(NodeCaches::new(
+            &engine.nodes,
+            Arc::clone(&engine.elsewhere),
+            Handle::current(),
+        )));
     }
     if let (true, Some(hot)) = (engine.catalog().is_shared(), &engine.snapshots.source().hot) {
         hot.keep_at_homes(Arc::clone(&engine.cuboid_homes) as _);

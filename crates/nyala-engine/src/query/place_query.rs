@@ -3,17 +3,21 @@
 use nyala_sql::error::Result;
 
 use super::activity::Entry;
-use super::answer::{Placed, PlannedQuery, StatementPart};
+use super::answer::{Placed, PlannedQuery, Purpose, StatementPart};
 use super::engine::Engine;
 use super::plan::cost_class::CostClass;
 use super::plan::physical::Plans;
 use crate::session::{Settings, SnapshotContext};
 
-/// The operators that answer a planned query. A query whose plan is `only_shown` is no load for the node that would get it.
+/// While this node has as many queries at executors as there are executors, each may read this many times as many rows before it is
+/// divided.
+const BUSY_FACTOR: u64 = 8;
+
+/// The operators that answer a planned query.
 pub async fn place(
     engine: &Engine,
     plans: &Plans,
-    (settings, only_shown): (&Settings, bool),
+    (settings, purpose): (&Settings, Purpose),
     statement: &(dyn Fn(CostClass) -> StatementPart + Send + Sync),
 ) -> Result<Placed> {
     let here = || Placed::here(plans.physical.clone(), &plans.state);
@@ -29,16 +33,21 @@ pub async fn place(
         return Ok(here());
     }
     let (class, rows) = (plans.cost_class()?, plans.rows_read());
+    let executors = engine.nodes.executors();
+    // Dividing a query takes up to twice its processor time: worth it only while some threads have nothing to do.
+    let is_busy = engine.runtime.admission.spread() >= executors.len();
     let limit = settings.nyala().single_node_rows as u64;
+    let limit = if is_busy { limit.saturating_mul(BUSY_FACTOR) } else { limit };
     let query = PlannedQuery {
         plan: plans.physical.clone(),
         logical: &plans.logical,
         state: plans.state.clone(),
         class,
-        rows: if only_shown { 0 } else { rows },
+        rows: if purpose == Purpose::Shown { 0 } else { rows },
         // Of a table without statistics any number may come.
         reads_little: rows != u64::MAX && rows <= limit,
-        executors: &|| engine.nodes.executors(),
+        is_measured: purpose == Purpose::Measured,
+        executors,
         statement: &|| statement(class),
     };
     placement.place(query).await

@@ -49,8 +49,10 @@ pub struct EngineStats {
 pub struct GroupStats {
     /// Name of the schema.
     pub name: String,
-    /// Slots it has.
+    /// Slots for long queries that compute on this node, and as many again for short ones.
     pub slots: usize,
+    /// The same for queries that other nodes compute.
+    pub spread_slots: usize,
     /// Queries that hold a slot.
     pub running: usize,
     /// Queries that wait for one.
@@ -72,6 +74,7 @@ impl Engine {
             GroupStats {
                 name: group.name.clone(),
                 slots: group.size,
+                spread_slots: group.spread_size(),
                 running,
                 queued,
                 refused: group.refused(),

@@ -10,7 +10,13 @@ use super::escaped;
 type Metric = (&'static str, &'static str, &'static str, fn(&GroupStats) -> u64);
 
 const METRICS: &[Metric] = &[
-    ("nyala_group_slots", "gauge", "Slots of a resource group.", |group| group.slots as u64),
+    ("nyala_group_slots", "gauge", "Slots of a resource group on this node.", |group| group.slots as u64),
+    (
+        "nyala_group_spread_slots",
+        "gauge",
+        "Slots of a resource group for queries that other nodes compute.",
+        |group| group.spread_slots as u64,
+    ),
     ("nyala_group_running", "gauge", "Queries of a resource group that hold a slot.", |group| {
         group.running as u64
     }),
@@ -45,12 +51,19 @@ mod tests {
 
     #[test]
     fn each_group_has_a_line_of_each_metric() {
-        let reports =
-            GroupStats { name: "re\"ports".to_owned(), slots: 4, running: 3, queued: 2, refused: 1 };
+        let reports = GroupStats {
+            name: "re\"ports".to_owned(),
+            slots: 4,
+            spread_slots: 8,
+            running: 3,
+            queued: 2,
+            refused: 1,
+        };
         let default = GroupStats { name: "default".to_owned(), ..reports.clone() };
         let text = render(&[default, reports]);
         for line in [
             "nyala_group_slots{resource_group=\"default\"} 4\n",
+            "nyala_group_spread_slots{resource_group=\"default\"} 8\n",
             "nyala_group_running{resource_group=\"re\\\"ports\"} 3\n",
             "nyala_group_queued{resource_group=\"re\\\"ports\"} 2\n",
             "# TYPE nyala_group_refused_total counter\nnyala_group_refused_total{resource_group=\"default\"} 1\n",

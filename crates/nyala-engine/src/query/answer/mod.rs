@@ -13,7 +13,7 @@ mod rows;
 mod start;
 
 pub use ingested::Ingested;
-pub use placement::{Placed, Placement, PlannedQuery, StatementPart};
+pub use placement::{Placed, Placement, PlannedQuery, Purpose, StatementPart};
 pub use result_cache::{Known, ResultCache, ResultCacheStats, ResultKey, Source};
 pub use rows::{Answer, Batches, Completion, RowStream};
-pub use start::{Again, PlanAnew, Start};
+pub use start::{Again, Attempts, PlanAnew, Start};

@@ -12,6 +12,18 @@ use nyala_sql::error::Result;
 
 use crate::query::options::SessionOptions;
 use crate::query::plan::cost_class::CostClass;
+use crate::query::resources::admission::Site;
+
+/// What a query is placed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A client gets its rows.
+    Answer,
+    /// EXPLAIN shows where it would run, so that it is no load for any node.
+    Shown,
+    /// EXPLAIN ANALYZE runs it and shows what each operator did.
+    Measured,
+}
 
 /// A query that is planned for this process.
 pub struct PlannedQuery<'a> {
@@ -27,8 +39,10 @@ pub struct PlannedQuery<'a> {
     pub rows: u64,
     /// Whether it reads so few rows that one node shall do all of it.
     pub reads_little: bool,
+    /// Whether [`Placement::figures`] is asked for it.
+    pub is_measured: bool,
     /// The nodes that read shared files now.
-    pub executors: &'a (dyn Fn() -> Vec<NodeEntry> + Send + Sync),
+    pub executors: Vec<NodeEntry>,
     /// What other nodes must know of its statement.
     pub statement: &'a (dyn Fn() -> StatementPart + Send + Sync),
 }
@@ -51,6 +65,11 @@ impl Placed {
         Self { plan, task: state.task_ctx(), is_spread: false, note: String::new() }
     }
 
+    /// Which threads it uses.
+    pub fn site(&self) -> Site {
+        if self.is_spread { Site::Spread } else { Site::Here }
+    }
+
     /// The same, with the reason.
     #[must_use]
     pub fn because(self, reason: impl Into<String>) -> Self {
@@ -58,12 +77,19 @@ impl Placed {
     }
 }
 
-/// Decides which nodes do which parts of a query, once it is planned. Queries by cached plans and EXPLAIN ANALYZE run in this
-/// process.
+/// Decides which nodes do which parts of a query, once it is planned. Queries by cached plans run in this process.
 pub trait Placement: Debug + Send + Sync {
     /// The operators that are run here: those of the plan, or others that have parts of it done by other nodes. Dropping their
     /// streams ends those parts.
     fn place<'a>(&'a self, query: PlannedQuery<'a>) -> BoxFuture<'a, Result<Placed>>;
+
+    /// What each operator did on each node, of a query that was placed to be measured and whose rows have ended: the sums, or
+    /// those of each task.
+    fn figures<'a>(
+        &'a self,
+        plan: &'a dyn ExecutionPlan,
+        of_each_task: bool,
+    ) -> BoxFuture<'a, Result<String>>;
 }
 
 /// What a node is told of the statement that it does a part of.

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -27,6 +27,17 @@ use crate::query::resources::threads::{Threads, from_panic};
 /// Batches computed ahead of the client.
 const BATCHES_AHEAD: usize = 2;
 
+/// Times that a query is planned anew, before it fails with the error of the last time. Nodes may be lost one after the other
+/// while it runs.
+const MAX_ATTEMPTS: u32 = 8;
+/// The same while other nodes lack memory, which other queries may hold, or this one alone would need.
+const MAX_WAITS: u32 = 4;
+/// Wait before the second attempt. Each further one is twice as long, up to a second.
+const WAIT: Duration = Duration::from_millis(25);
+const MAX_WAIT: Duration = Duration::from_secs(1);
+/// Wait for other nodes' memory. Each further one is twice as long.
+const WAIT_FOR_MEMORY: Duration = Duration::from_secs(1);
+
 /// How a query is planned anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
@@ -37,8 +48,9 @@ pub enum Again {
 }
 
 /// Plans a query anew, before its client has a row. Gives the operators and what they are started with.
-pub type PlanAnew =
-    Box<dyn FnOnce(Again) -> BoxFuture<'static, Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)>> + Send>;
+pub type PlanAnew = Box<
+    dyn Fn(Again) -> BoxFuture<'static, Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)>> + Send + Sync,
+>;
 
 /// A physical plan, and the context it is started in.
 pub struct Start {
@@ -54,6 +66,27 @@ pub struct Start {
     pub plan_anew: Option<PlanAnew>,
     /// Whether other nodes do parts of it.
     pub is_spread: bool,
+    pub attempts: Attempts,
+}
+
+/// How often a query was planned anew.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Attempts {
+    all: u32,
+    /// Because other nodes lacked memory.
+    waits: u32,
+}
+
+impl Attempts {
+    /// The wait before the next one.
+    fn wait(self) -> Duration {
+        let doubled =
+            |first: Duration, times: u32| first.saturating_mul(1 << times.saturating_sub(1).min(16));
+        match self.waits {
+            0 => doubled(WAIT, self.all).min(MAX_WAIT),
+            waits => doubled(WAIT_FOR_MEMORY, waits),
+        }
+    }
 }
 
 impl Start {
@@ -97,21 +130,44 @@ impl Start {
         Ok(Answer::Rows(rows.from(self.source)))
     }
 
-    /// Plans and begins the query once more, if files changed or a node was lost.
-    async fn begin_anew(&mut self, error: QueryError) -> Result<SendableRecordBatchStream> {
-        let again = match error.kind {
-            ErrorKind::Changed => Again::Divided,
-            ErrorKind::Unreadable if self.is_spread && error.transient => Again::Divided,
+    /// Plans and begins the query once more, if files changed, a node was lost or had no memory for it, and no row has been sent. It keeps
+    /// its slot meanwhile, so that fewer others begin.
+    async fn begin_anew(&mut self, mut error: QueryError) -> Result<SendableRecordBatchStream> {
+        while let Some(again) = self.again_after(&error) {
+            let Some(plan) = &self.plan_anew else { break };
+            tokio::time::sleep(self.attempts.wait()).await;
+            match plan(again).await {
+                Ok((plan, task)) => match execute_stream(plan, task) {
+                    Ok(stream) => return Ok(stream),
+                    Err(failed) => error = failed.into(),
+                },
+                Err(failed) => error = failed,
+            }
+        }
+        Err(error)
+    }
+
+    /// How the query is planned after an error; none if another attempt would be none better.
+    fn again_after(&mut self, error: &QueryError) -> Option<Again> {
+        self.attempts.all += 1;
+        if self.attempts.all > MAX_ATTEMPTS {
+            return None;
+        }
+        match error.kind {
+            ErrorKind::Changed => Some(Again::Divided),
+            ErrorKind::Unreadable if self.is_spread && error.transient => Some(Again::Divided),
+            ErrorKind::ResourcesExhausted if self.is_spread && self.attempts.waits < MAX_WAITS => {
+                self.attempts.waits += 1;
+                Some(Again::Divided)
+            }
             // Operators that do not work in stages may work in one process.
             ErrorKind::Internal if self.is_spread => {
                 tracing::warn!(%error, "a query is run by one node, because several could not");
-                Again::Alone
+                self.is_spread = false;
+                Some(Again::Alone)
             }
-            _ => return Err(error),
-        };
-        let Some(plan) = self.plan_anew.take() else { return Err(error) };
-        let (plan, task) = plan(again).await?;
-        Ok(execute_stream(plan, task)?)
+            _ => None,
+        }
     }
 
     /// Moves batches to the client. The work ends when the client has gone, or when the statement must end, also while

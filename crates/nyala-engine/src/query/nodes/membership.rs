@@ -15,6 +15,7 @@ use nyala_sql::error::Result;
 
 use super::elsewhere::not_reached;
 use crate::query::activity::Registry;
+use crate::query::resources::admission::Admission;
 use crate::query::snapshots::Snapshots;
 
 /// How often a node tells that it lives.
@@ -34,6 +35,7 @@ pub struct Nodes {
     catalog: Arc<Catalog>,
     snapshots: Arc<Snapshots>,
     registry: Arc<Registry>,
+    admission: Arc<Admission>,
     own: NodeId,
     /// Where this node is reached.
     address: String,
@@ -56,7 +58,7 @@ impl Nodes {
     pub fn new(
         catalog: Arc<Catalog>,
         snapshots: Arc<Snapshots>,
-        registry: Arc<Registry>,
+        (registry, admission): (Arc<Registry>, Arc<Admission>),
         (own, address, executor): (NodeId, String, bool),
     ) -> Self {
         let seen = ArcSwap::from_pointee(Seen { nodes: Vec::new(), at: Instant::now() });
@@ -66,6 +68,7 @@ impl Nodes {
             catalog,
             snapshots,
             registry,
+            admission,
             own,
             address,
             executor,
@@ -145,6 +148,8 @@ impl Nodes {
             draining: self.draining.load(Ordering::Relaxed),
             executor: self.executor,
             running: u32::try_from(running.len()).unwrap_or(u32::MAX),
+            slots: u32::try_from(self.admission.own_slots()).unwrap_or(u32::MAX),
+            spread: u32::try_from(self.admission.spread()).unwrap_or(u32::MAX),
             oldest_version: self.snapshots.version_at(oldest.unwrap_or_else(Instant::now)),
             age_ms: 0,
         }
@@ -172,8 +177,16 @@ impl Nodes {
         let there = nodes.iter().filter(|node| is_there(node)).count();
         self.forget_answers(&nodes);
         self.seen.store(Arc::new(Seen { nodes, at: Instant::now() }));
+        if self.catalog.is_shared() {
+            self.admission.resize_spread(self.spread_slots());
+        }
         // Every node looks; what one of them has ended the others find ended.
         if self.catalog.is_shared() && there != known { self.end_lost_jobs().await } else { Ok(()) }
+    }
+
+    /// This node's part of the slots of all executors.
+    fn spread_slots(&self) -> usize {
+        part_of_slots(&self.executors(), &self.others())
     }
 
     /// Drops the recorded failures of nodes that are not in the catalog any more.
@@ -220,6 +233,13 @@ impl Nodes {
     }
 }
 
+/// Slots of the executors for a node beside the others: the nodes whose clients ask for some now divide them evenly.
+fn part_of_slots(executors: &[NodeEntry], others: &[NodeEntry]) -> usize {
+    let slots: usize = executors.iter().map(|node| node.slots as usize).sum();
+    let asking = others.iter().filter(|node| node.spread > 0).count() + 1;
+    (slots / asking).max(1)
+}
+
 fn is_there(node: &NodeEntry) -> bool {
     Duration::from_millis(node.age_ms) < LOST
 }
@@ -237,5 +257,21 @@ impl Readers for StatementsOf {
             }
         }
         .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_with_queries_divide_the_slots() {
+        let node = |slots, spread| NodeEntry { slots, spread, ..NodeEntry::default() };
+        let executors = [node(8, 0), node(8, 0), node(4, 0)];
+        assert_eq!(part_of_slots(&executors, &executors), 20, "no other node has queries");
+        let others = [node(4, 3), node(4, 0), node(4, 1)];
+        assert_eq!(part_of_slots(&executors, &others), 6);
+        // A node of an older version tells of no slots.
+        assert_eq!(part_of_slots(&[node(0, 0)], &others), 1);
     }
 }

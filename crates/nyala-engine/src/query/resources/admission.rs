@@ -5,11 +5,12 @@
 //! time, unless too many wait already. So large queries use bounded resources, however many clients send.
 //!
 //! Short and long queries have as many slots each and separate queues: a query that takes a tenth of a
-//! second never waits for one that takes minutes.
+//! second never waits for one that takes minutes. Queries that other nodes compute have slots and queues of
+//! their own, since they use the threads of those nodes: this node's part of the slots of all executors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nyala_model::CatalogSnapshot;
@@ -33,11 +34,22 @@ pub enum Queue {
     Long,
 }
 
+/// Which threads a query uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Site {
+    /// Those of this node.
+    Here,
+    /// Those of executors.
+    Spread,
+}
+
 /// The resource groups.
 #[derive(Debug)]
 pub struct Admission {
     /// By name; the default among them.
     groups: BTreeMap<String, Arc<Group>>,
+    /// Slots of a group that are for the threads of this node, if the configuration gives no other number.
+    own_slots: usize,
 }
 
 /// Queries that share slots.
@@ -45,14 +57,38 @@ pub struct Admission {
 pub struct Group {
     pub name: String,
     config: GroupConfig,
-    /// Slots for long queries, and as many again for short ones.
+    /// Slots for long queries that compute here, and as many again for short ones.
     pub size: usize,
+    /// The same for queries that other nodes compute.
+    spread_size: AtomicUsize,
     /// The limiting keys of the configuration, for the error of a refusal.
     limits: &'static str,
     refused: AtomicU64,
+    here: Queues,
+    spread: Queues,
+    group_queue: usize,
+}
+
+/// The queues of all groups for the same threads.
+#[derive(Debug, Clone)]
+struct Queues {
     short: Arc<FairQueue>,
     long: Arc<FairQueue>,
-    group_queue: usize,
+}
+
+impl Queues {
+    fn new(make: impl Fn() -> Arc<FairQueue>) -> Self {
+        Self { short: make(), long: make() }
+    }
+
+    fn all(&self) -> [&Arc<FairQueue>; 2] {
+        [&self.short, &self.long]
+    }
+
+    fn count(&self, group_queue: usize) -> (usize, usize) {
+        let counts = self.all().map(|queue| queue.count(group_queue));
+        counts.into_iter().fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1))
+    }
 }
 
 impl Admission {
@@ -60,12 +96,13 @@ impl Admission {
     pub fn new(config: &AdmissionConfig, threads: usize) -> Self {
         let mut configs = config.groups.clone();
         configs.entry(DEFAULT_GROUP.to_owned()).or_default();
-        let size = |config: &GroupConfig| if config.slots == 0 { 2 * threads.max(1) } else { config.slots };
-        let line = || {
+        let own_slots = 2 * threads.max(1);
+        let size = |config: &GroupConfig| if config.slots == 0 { own_slots } else { config.slots };
+        let queue = || {
             let group_queues = configs.values().map(|config| (config.weight.max(1), size(config)));
             FairQueue::new(group_queues, config.slots, config.user_slots)
         };
-        let (short, long) = (line(), line());
+        let (here, spread) = (Queues::new(queue), Queues::new(queue));
         let limits = match (config.slots, config.user_slots) {
             (0, 0) => "`slots` of the group",
             (_, 0) => "`slots` of the group and of [admission], which bounds all groups",
@@ -73,11 +110,32 @@ impl Admission {
             (_, _) => "`slots` of the group, and `slots` and `user_slots` of [admission]",
         };
         let groups = configs.into_iter().enumerate().map(|(group_queue, (name, config))| {
-            let (short, long) = (Arc::clone(&short), Arc::clone(&long));
+            let (here, spread) = (here.clone(), spread.clone());
             let (size, refused) = (size(&config), AtomicU64::new(0));
-            (name.clone(), Arc::new(Group { name, config, size, limits, refused, short, long, group_queue }))
+            let spread_size = AtomicUsize::new(size);
+            let group = Group { name, config, size, spread_size, limits, refused, here, spread, group_queue };
+            (group.name.clone(), Arc::new(group))
         });
-        Self { groups: groups.collect() }
+        Self { groups: groups.collect(), own_slots }
+    }
+
+    /// Slots of a group that are for the threads of this node, if the configuration gives no other number.
+    pub fn own_slots(&self) -> usize {
+        self.own_slots
+    }
+
+    /// Gives groups so many slots for queries that other nodes compute, unless the configuration says how many.
+    pub fn resize_spread(&self, slots: usize) {
+        for group in self.groups.values().filter(|group| group.config.slots == 0) {
+            group.spread_size.store(slots, Ordering::Relaxed);
+            group.spread.all().into_iter().for_each(|queue| queue.resize(group.group_queue, slots));
+        }
+    }
+
+    /// Queries that other nodes compute, or that wait for it.
+    pub fn spread(&self) -> usize {
+        let counts = self.groups.values().map(|group| group.spread.count(group.group_queue));
+        counts.map(|(running, waiting)| running + waiting).sum()
     }
 
     /// All groups by name.
@@ -145,16 +203,25 @@ impl Group {
 
     /// How many of its queries compute, and how many wait.
     pub fn count(&self) -> (usize, usize) {
-        let (short, long) = (self.short.count(self.group_queue), self.long.count(self.group_queue));
-        (short.0 + long.0, short.1 + long.1)
+        let (here, spread) = (self.here.count(self.group_queue), self.spread.count(self.group_queue));
+        (here.0 + spread.0, here.1 + spread.1)
+    }
+
+    /// Slots for long queries that other nodes compute, and as many again for short ones.
+    pub fn spread_size(&self) -> usize {
+        self.spread_size.load(Ordering::Relaxed)
     }
 
     /// Waits for a slot. Dropping the wait gives up the place.
-    pub async fn admit(&self, queue: Queue, entry: &Entry) -> Result<Slot> {
+    pub async fn admit(&self, queue: Queue, site: Site, entry: &Entry) -> Result<Slot> {
         let most = self.config.queue_length;
+        let (queues, size) = match site {
+            Site::Here => (&self.here, self.size),
+            Site::Spread => (&self.spread, self.spread_size()),
+        };
         let line = match queue {
-            Queue::Short => &self.short,
-            Queue::Long => &self.long,
+            Queue::Short => &queues.short,
+            Queue::Long => &queues.long,
         };
         let place = line.enter(self.group_queue, &entry.owner.user, most);
         let mut place = place.ok_or_else(|| {
@@ -176,7 +243,7 @@ impl Group {
             ))),
             Err(_) => Err(self.too_many(format!(
                 "waited {timeout:?} for one of {} slots of resource group `{}`",
-                self.size, self.name
+                size, self.name
             ))),
         }
     }

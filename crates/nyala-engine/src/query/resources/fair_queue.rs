@@ -113,6 +113,18 @@ impl FairQueue {
         (!is_left).then_some(slot)
     }
 
+    /// Gives a group_queue another number of slots. If more are taken, their queries keep them.
+    pub fn resize(self: &Arc<Self>, group_queue: usize, slots: usize) {
+        let mut state = self.lock();
+        match state.group_queues.get_mut(group_queue) {
+            Some(group_queue) if group_queue.slots != slots => group_queue.slots = slots,
+            _ => return,
+        }
+        let given = self.give(&mut state);
+        drop(state);
+        send(given);
+    }
+
     /// How many queries compute in a group_queue, and how many wait.
     pub fn count(&self, group_queue: usize) -> (usize, usize) {
         let state = self.lock();
@@ -351,6 +363,20 @@ mod tests {
         assert_eq!(line.count(0), (1, 0));
         drop(third);
         assert_eq!(line.count(0), (0, 0));
+    }
+
+    #[test]
+    fn more_slots_serve_those_that_wait() {
+        let line = FairQueue::new([(1, 1)].into_iter(), 0, 0);
+        let enter = || line.enter(0, "u", 9).unwrap();
+        let (first, mut second, third) = (enter(), enter(), enter());
+        line.resize(0, 2);
+        let slot = second.try_recv().unwrap();
+        assert_eq!(line.count(0), (2, 1));
+        line.resize(0, 1);
+        drop(slot);
+        assert_eq!(line.count(0), (1, 1), "one slot is taken, and there is no other");
+        drop((first, third));
     }
 
     #[test]

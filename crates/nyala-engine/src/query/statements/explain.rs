@@ -13,12 +13,13 @@ use futures::StreamExt;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use crate::query::activity::Phase;
-use crate::query::answer::Answer;
+use crate::query::answer::{Answer, Placed, Purpose};
+use crate::query::engine::Engine;
 use crate::query::execution::Execution;
 use crate::query::files::with_files;
 use crate::query::place_query::{part_of, place};
 use crate::query::plan::logical::logical_plan;
-use crate::query::plan::physical::{AllReasons, Plans, plan_query};
+use crate::query::plan::physical::{AllReasons, plan_query};
 use crate::query::resources::memory;
 use crate::query::resources::task::Task;
 
@@ -44,7 +45,7 @@ pub async fn run(
     let shown = Arc::clone(&context);
     let mut state = context.state(settings);
     state.config_mut().set_extension(Arc::new(AllReasons));
-    let (task, verbose) = (state.task_ctx(), explain.options.verbose);
+    let verbose = explain.options.verbose;
     let (own, host, entry) = (settings.clone(), Arc::clone(engine), Arc::clone(execution.running.entry()));
     let analyze = explain.options.analyze;
     let (statement, state) = Box::pin(with_files(session, statement.clone(), state, settings)).await?;
@@ -54,40 +55,37 @@ pub async fn run(
             return Err(QueryError::new(ErrorKind::Unsupported, "only queries can be explained"));
         }
         let initial = planned.plan.logical().display_indent().to_string();
-        let mut plans = plan_query(planned.plan, Arc::clone(&context), state, own.clone()).await?;
-        let mut nodes = String::new();
-        if !analyze {
-            let statement = |class| part_of(&host, &entry, &context, &own, class);
-            let placed = place(&host, &plans, (&own, true), &statement).await?;
-            (plans.physical, nodes) = (placed.plan, placed.note);
-        }
-        Ok((initial, plans, nodes))
+        let plans = plan_query(planned.plan, Arc::clone(&context), state, own.clone()).await?;
+        let statement = |class| part_of(&host, &entry, &context, &own, class);
+        let purpose = if analyze { Purpose::Measured } else { Purpose::Shown };
+        let placed = place(&host, &plans, (&own, purpose), &statement).await?;
+        Ok((initial, plans, placed))
     };
     let planned = engine.runtime.threads.plan(work).await;
-    let (initial, plans, nodes) = planned.map_err(|error| shown.explain_missing(error))?;
+    let (initial, plans, placed) = planned.map_err(|error| shown.explain_missing(error))?;
     let mut rows = vec![("cubes", plans.report.to_string())];
-    if !nodes.is_empty() {
-        rows.push(("nodes", nodes));
+    if !placed.note.is_empty() {
+        rows.push(("nodes", placed.note.clone()));
     }
     if explain.options.analyze {
-        let (plan, entry) = (Arc::clone(&plans.physical), execution.running.entry());
+        let (plan, entry) = (Arc::clone(&placed.plan), execution.running.entry());
         entry.follows(&plan, false, None);
         let group = session.group(settings)?;
         let slot = match plans.cost_class()?.queue() {
-            Some(queue) => Some(group.admit(queue, entry).await?),
+            Some(queue) => Some(group.admit(queue, placed.site(), entry).await?),
             None => None,
         };
-        let task = memory::of_query(&task, entry, &group);
+        let task = memory::of_query(&placed.task, entry, &group);
         entry.enter(Phase::Running);
         let scope = execution.running.scope().holding(slot);
         Task::spawn(&engine.runtime.threads, scope, run_to_end(plan, task)).join().await?;
-        rows.push(("plan_with_metrics", show_metrics(&plans, verbose)));
+        rows.push(("plan_with_metrics", figures(engine, &placed, verbose).await?));
     } else {
         if verbose {
             rows.push(("initial_logical_plan", initial));
         }
         rows.push(("logical_plan", plans.logical.display_indent().to_string()));
-        rows.push(("physical_plan", format.show(plans.physical.as_ref(), verbose)));
+        rows.push(("physical_plan", format.show(placed.plan.as_ref(), verbose)));
     }
     let kinds = StringArray::from_iter_values(rows.iter().map(|(kind, _)| kind));
     let shown = StringArray::from_iter_values(rows.iter().map(|(_, plan)| plan));
@@ -121,8 +119,12 @@ impl Format {
     }
 }
 
-fn show_metrics(plans: &Plans, verbose: bool) -> String {
-    DisplayableExecutionPlan::with_metrics(plans.physical.as_ref()).indent(verbose).to_string()
+/// What each operator did, on all nodes that took part.
+async fn figures(engine: &Engine, placed: &Placed, verbose: bool) -> Result<String> {
+    match &engine.placement {
+        Some(placement) if placed.is_spread => placement.figures(placed.plan.as_ref(), verbose).await,
+        _ => Ok(DisplayableExecutionPlan::with_metrics(placed.plan.as_ref()).indent(verbose).to_string()),
+    }
 }
 
 async fn run_to_end(plan: Arc<dyn ExecutionPlan>, task: Arc<TaskContext>) -> Result<()> {

@@ -14,6 +14,7 @@ pub fn groups_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("resource_group"),
         number("slots"),
+        number("spread_slots"),
         number("running"),
         number("queued"),
         number("refused"),
@@ -28,6 +29,7 @@ pub fn groups(engine: &Engine) -> Result<RecordBatch> {
     let columns: Vec<ArrayRef> = vec![
         texts(groups.iter().map(|group| Some(group.name.as_str()))),
         numbers(groups.iter().map(|group| Some(group.slots as u64))),
+        numbers(groups.iter().map(|group| Some(group.spread_slots as u64))),
         numbers(groups.iter().map(|group| Some(group.running as u64))),
         numbers(groups.iter().map(|group| Some(group.queued as u64))),
         numbers(groups.iter().map(|group| Some(group.refused))),
