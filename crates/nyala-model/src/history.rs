@@ -77,6 +77,9 @@ pub struct QueryHistoryEntry {
     pub rows: u64,
     /// Number of queries that no cuboid answered.
     pub misses: u64,
+    /// Total microseconds of these.
+    #[serde(default)]
+    pub missed_us: u64,
     /// Why no cuboid answered the last time; none if there was no cube to consider.
     pub miss_reason: Option<String>,
     /// Last time that no cuboid answered, in milliseconds since the Unix epoch; 0 for never.
@@ -95,6 +98,7 @@ impl QueryHistoryEntry {
         self.max_us = self.max_us.max(other.max_us);
         self.rows = self.rows.saturating_add(other.rows);
         self.misses = self.misses.saturating_add(other.misses);
+        self.missed_us = self.missed_us.saturating_add(other.missed_us);
         if other.last_miss_ms > self.last_miss_ms {
             self.miss_reason.clone_from(&other.miss_reason);
             self.last_miss_ms = other.last_miss_ms;
@@ -134,6 +138,7 @@ mod tests {
             max_us: n,
             rows: n,
             misses: n,
+            missed_us: n,
             miss_reason: Some(n.to_string()),
             last_miss_ms: n,
             answers,

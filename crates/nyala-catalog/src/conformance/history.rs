@@ -76,6 +76,7 @@ fn asked(id: &str, last_asked_ms: u64) -> QueryHistoryEntry {
         max_us: 1500,
         rows: 1,
         misses: 0,
+        missed_us: 1500,
         miss_reason: None,
         last_miss_ms: 0,
         answers: Vec::new(),

@@ -22,7 +22,7 @@ async fn transact(
 ) -> Result<u64, Error> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     for entry in entries {
-        sqlx::query("INSERT OR REPLACE INTO query_history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, -1)")
+        sqlx::query("INSERT OR REPLACE INTO query_history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, -1, ?)")
             .bind(&entry.id)
             .bind(to_json(&entry.shape)?)
             .bind(entry.asked.cast_signed())
@@ -34,6 +34,7 @@ async fn transact(
             .bind(entry.last_miss_ms.cast_signed())
             .bind(to_json(&entry.answers)?)
             .bind(entry.last_asked_ms.cast_signed())
+            .bind(entry.missed_us.cast_signed())
             .execute(&mut *transaction)
             .await?;
         seal(&mut transaction, &Key::name("query_history", "id", &entry.id)).await?;
@@ -61,6 +62,7 @@ fn entry(row: &SqliteRow) -> Result<QueryHistoryEntry, Error> {
         max_us: unsigned(row, "max_us")?,
         rows: unsigned(row, "row_count")?,
         misses: unsigned(row, "misses")?,
+        missed_us: unsigned(row, "missed_us")?,
         miss_reason: row.try_get("miss_reason")?,
         last_miss_ms: unsigned(row, "last_miss_ms")?,
         answers: json(row, "answers")?,

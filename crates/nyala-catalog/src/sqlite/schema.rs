@@ -9,9 +9,9 @@ use crate::error::CatalogError;
 
 /// Step `n` leads from format `n` to format `n + 1`; format 0 is an empty file. A published step is
 /// never edited: files that already took it would miss the edit.
-const STEPS: [&str; 11] = [
+const STEPS: [&str; 12] = [
     FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7, FORMAT_8, FORMAT_9, FORMAT_10,
-    FORMAT_11,
+    FORMAT_11, FORMAT_12,
 ];
 
 /// Numbers that are unsigned in memory are stored as signed integers of the same 64 bits. Nested
@@ -196,6 +196,11 @@ ALTER TABLE segments ADD COLUMN node TEXT NOT NULL DEFAULT '';
 
 /// Tables may be views, and live tables may have no key of their own: older versions cannot read such entries.
 const FORMAT_11: &str = "";
+
+/// The history tells how long queries took that no cuboid answered. Of older ones that is not known.
+const FORMAT_12: &str = "
+ALTER TABLE query_history ADD COLUMN missed_us INTEGER NOT NULL DEFAULT 0;
+";
 
 /// Damage that SQLite finds in the file, or the tables of another program.
 pub async fn find_damage(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {

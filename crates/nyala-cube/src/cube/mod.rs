@@ -42,6 +42,6 @@ pub use definition::define;
 pub use finish::FinishAggregatePlanner;
 pub use live::{LiveVersions, live_tables};
 pub use partition::{PartitionColumn, show_range};
-pub use rewrite::{Asked, CubeIndex, ReadyCube, Report, Routing, rewrite};
+pub use rewrite::{Asked, BlockReport, Chosen, CubeIndex, ReadyCube, Report, Routing, rewrite};
 pub use shape::{quoted, shape_of, show_shape};
 pub use trial::{Dice, Trial, Trials};

@@ -9,8 +9,7 @@ use nyala_model::{NodeId, QualifiedName};
 use nyala_sql::error::Result;
 use nyala_sql::statement::parameterise;
 
-use super::answer::Answer;
-use super::answer::Start;
+use super::answer::{Answer, Attempts, Start};
 use super::authorize::Caller;
 use super::execution::Execution;
 use super::plan::parameters::exact_values;
@@ -147,7 +146,7 @@ impl ReadyPlan {
         let engine = &session.engine;
         engine.snapshots.plans.count(true);
         engine.observed.count_hits(template.asked().len());
-        running.entry().follows(&plan, true, template.answered_from());
+        running.entry().follows(&plan, true, Some(Arc::clone(template.route())));
         let start = Start {
             plan,
             task: Arc::clone(template.task()),
@@ -157,6 +156,7 @@ impl ReadyPlan {
             source: settings.nyala().result_cache.then(|| template.source()).flatten(),
             plan_anew: None,
             is_spread: false,
+            attempts: Attempts::default(),
         };
         start.here(running)
     }

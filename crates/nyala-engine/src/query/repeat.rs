@@ -52,7 +52,7 @@ impl Known {
         let rows = self.batches.iter().map(RecordBatch::num_rows).sum();
         observed.history.begin(Arc::clone(&self.from.asked), Instant::now()).add_rows(rows);
         observed.count_hits(self.from.asked.len());
-        running.gives_again(rows, self.from.answered_from.clone());
+        running.gives_again(rows, Arc::clone(&self.from.route));
         Answer::ready(Arc::clone(&self.schema), self.batches.clone(), running, Some(deadline))
     }
 }

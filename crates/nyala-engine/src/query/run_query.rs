@@ -10,17 +10,15 @@ use nyala_cube::cube::Report;
 use nyala_model::NodeId;
 use nyala_sql::error::{ErrorKind, Owner, QueryError, Result};
 
-use super::activity::Entry;
-use super::answer::Answer;
-use super::answer::Source;
-use super::answer::{Again, Placed, PlanAnew, Start};
+use super::activity::{Entry, Route};
+use super::answer::{Again, Answer, Attempts, Placed, PlanAnew, Purpose, Source, Start};
 use super::engine::Engine;
 use super::execution::Execution;
 use super::history::Recorded;
 use super::place_query::{part_of, place};
 use super::plan::logical::Unoptimized;
 use super::plan::parameters::bind;
-use super::plan::physical::{Plans, plan_query};
+use super::plan::physical::{AllReasons, Plans, plan_query};
 use super::plan_learning::Planned;
 use super::plans::{Answers, answers_of, check_constant, is_fit};
 use super::resources::memory;
@@ -80,27 +78,32 @@ pub async fn run(query: Query<'_>, execution: Execution<'_>) -> Result<Answer> {
         session.learn_plan(text, Planned { context, settings, answers, schema, node: None });
     }
     let (from_cuboids, class) = (plans.reads_cuboids_only()?, plans.cost_class()?);
-    running.entry().follows(&placed.plan, false, plans.report.answered_from().map(Into::into));
+    let route = Arc::new(Route::new(&plans.report, &placed.note));
+    running.entry().follows(&placed.plan, false, Some(Arc::clone(&route)));
+    running.entry().reads(Some(plans.rows_read()).filter(|rows| *rows < u64::MAX).unwrap_or(0));
     let asked = Arc::new(Recorded::new(std::mem::take(&mut plans.report.asked)));
-    let source = from_cuboids.then(|| source_of(query.plan, &plans.report, &asked, &settings)).flatten();
+    let source =
+        from_cuboids.then(|| source_of(query.plan, (&plans.report, route), &asked, &settings)).flatten();
     let recording = engine.observed.history.begin(asked, begun);
     let task = memory::of_query(&placed.task, running.entry(), &group);
     let slot = match class.queue() {
-        Some(queue) => Some(group.admit(queue, running.entry()).await?),
+        Some(queue) => Some(group.admit(queue, placed.site(), running.entry()).await?),
         None => None,
     };
     let plan_anew = again.map(|again| {
         let (entry, group) = (Arc::clone(running.entry()), Arc::clone(&group));
-        let anew = |how| {
-            again
-                .plan_anew(how)
+        let anew = move |how| {
+            let (entry, group) = (Arc::clone(&entry), Arc::clone(&group));
+            let planned = again.clone().plan_anew(how);
+            planned
                 .map_ok(move |(_, placed)| (placed.plan, memory::of_query(&placed.task, &entry, &group)))
                 .boxed()
         };
         Box::new(anew) as PlanAnew
     });
     let (plan, is_spread) = (placed.plan, placed.is_spread);
-    let start = Start { plan, task, deadline, recording, slot, source, plan_anew, is_spread };
+    let attempts = Attempts::default();
+    let start = Start { plan, task, deadline, recording, slot, source, plan_anew, is_spread, attempts };
     Ok(start.begin(class, &engine.runtime.threads, running))
 }
 
@@ -137,14 +140,17 @@ impl Planning {
     }
 
     async fn plan_here(self) -> Result<(Plans, Placed)> {
-        let state = self.context.state(&self.settings);
+        let mut state = self.context.state(&self.settings);
+        if self.settings.shows_route() {
+            state.config_mut().set_extension(Arc::new(AllReasons));
+        }
         let plans = plan_query(self.query, Arc::clone(&self.context), state, self.settings.clone()).await?;
         if self.alone {
             let placed = Placed::here(Arc::clone(&plans.physical), &plans.state);
             return Ok((plans, placed));
         }
         let statement = |class| part_of(&self.engine, &self.entry, &self.context, &self.settings, class);
-        let placed = place(&self.engine, &plans, (&self.settings, false), &statement).await?;
+        let placed = place(&self.engine, &plans, (&self.settings, Purpose::Answer), &statement).await?;
         Ok((plans, placed))
     }
 }
@@ -152,17 +158,13 @@ impl Planning {
 /// The source of an answer, if the session uses the result cache and the answer does not change by itself.
 fn source_of(
     query: &Unoptimized,
-    report: &Report,
+    (report, route): (&Report, Arc<Route>),
     asked: &Arc<Recorded>,
     settings: &Settings,
 ) -> Option<Source> {
     let wanted = settings.nyala().result_cache;
     let stays = !report.reads_live() && check_constant(query.logical()).is_ok();
-    (wanted && stays).then(|| Source {
-        plan: Arc::new(query.clone()),
-        asked: Arc::clone(asked),
-        answered_from: report.answered_from().map(Into::into),
-    })
+    (wanted && stays).then(|| Source { plan: Arc::new(query.clone()), asked: Arc::clone(asked), route })
 }
 
 fn count(engine: &Engine, report: &Report) {

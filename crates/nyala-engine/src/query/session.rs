@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use datafusion::execution::SessionStateBuilder;
-use nyala_sql::error::{QueryError, Result};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 use tokio_util::sync::CancellationToken;
 
-use super::activity::{Preparing, Running};
+use super::activity::{Preparing, Profile, Running};
 use super::deadline::Deadline;
 use super::engine::{Engine, Observed};
 use super::options::SessionOptions;
@@ -73,6 +73,23 @@ impl Session {
         *running = self.stopping.child_token();
     }
 
+    /// What is known of a statement of this node that runs or ended lately: an own one, and for a superuser any.
+    ///
+    /// # Errors
+    /// There is none of this number, or it is another user's.
+    pub fn profile(&self, query_id: u64) -> Result<Profile> {
+        let entry = self.engine.observed.registry.find_ended_too(query_id);
+        let (identity, catalog) = (&self.options.identity, self.engine.snapshots.catalog().snapshot());
+        // Whether there is one is told to those only who may see it.
+        let own =
+            entry.filter(|entry| entry.owner.identity == *identity || identity.may_everything(&catalog));
+        own.map(|entry| Profile::of(&entry)).ok_or_else(|| {
+            let message = format!("there is no statement {query_id} of yours");
+            QueryError::new(ErrorKind::UndefinedObject, message)
+                .hint("`system.queries` has the running ones, `system.query_log` the last that ended")
+        })
+    }
+
     /// Changes a setting of this session.
     pub fn set(&self, name: &str, value: &str) -> Result<()> {
         let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,6 +111,11 @@ impl Session {
     /// The value of a setting, as text; none if there is no such setting.
     pub fn setting(&self, name: &str) -> Option<String> {
         self.settings().get(name)
+    }
+
+    /// Whether its client is told how each query was answered.
+    pub fn shows_route(&self) -> bool {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).shows_route()
     }
 
     /// Lets a reset restore the current values. Works once: a client asks for some settings when it connects.

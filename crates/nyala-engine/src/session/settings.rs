@@ -37,6 +37,8 @@ extensions_options! {
         pub check_files: bool, default = false
         /// Whether an answer from cuboids may come from the result cache: one to the same text, of the same snapshot.
         pub result_cache: bool, default = false
+        /// Whether the reason of each cube that does not answer a query is found, and doors tell its route.
+        pub show_route: bool, default = false
         /// The resource group of this session's queries. Empty: the group that names its user or schema.
         pub resource_group: String, default = String::new()
     }
@@ -56,6 +58,9 @@ pub struct SettingValue {
     /// Its purpose.
     pub description: &'static str,
 }
+
+/// The setting that changes what is told of a plan, and not the plan.
+const SHOW_ROUTE: &str = "nyala.show_route";
 
 /// The place of temporary tables among the changed settings.
 const TEMPORARY: &str = "temporary tables";
@@ -119,6 +124,11 @@ impl Settings {
     /// Nyala's own settings.
     pub fn nyala(&self) -> NyalaOptions {
         self.0.options.extensions.get::<NyalaOptions>().cloned().unwrap_or_default()
+    }
+
+    /// Whether the client is told how each query was answered.
+    pub fn shows_route(&self) -> bool {
+        self.0.options.extensions.get::<NyalaOptions>().is_some_and(|options| options.show_route)
     }
 
     /// Changes one setting.
@@ -227,7 +237,8 @@ impl Settings {
 
 /// Equal for the same changed settings.
 fn key_of(changed: &BTreeMap<&'static str, String>) -> Arc<str> {
-    if changed.is_empty() { "".into() } else { format!("{changed:?}").into() }
+    let planning: BTreeMap<_, _> = changed.iter().filter(|(name, _)| **name != SHOW_ROUTE).collect();
+    if planning.is_empty() { "".into() } else { format!("{planning:?}").into() }
 }
 
 fn timeout(ms: u64) -> Option<Duration> {

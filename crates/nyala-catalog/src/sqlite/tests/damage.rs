@@ -176,6 +176,7 @@ fn large_query() -> QueryHistoryEntry {
         max_us: 1,
         rows: 1,
         misses: 1,
+        missed_us: 1500,
         miss_reason: Some("x".repeat(100_000)),
         last_miss_ms: 1,
         answers: Vec::new(),

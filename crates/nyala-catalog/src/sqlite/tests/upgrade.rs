@@ -56,6 +56,7 @@ async fn measures_get_their_positions_as_numbers() {
         "ALTER TABLE jobs DROP COLUMN rows_total",
         "ALTER TABLE jobs DROP COLUMN retries",
         "ALTER TABLE jobs DROP COLUMN node",
+        "ALTER TABLE query_history DROP COLUMN missed_us",
         "ALTER TABLE segments DROP COLUMN node",
         "DROP TABLE roles",
         "ALTER TABLE tables ADD COLUMN format TEXT NOT NULL DEFAULT 'parquet'",

@@ -26,5 +26,5 @@ mod states;
 pub use calls::neutral;
 pub use lookup::{CubeIndex, ReadyCube};
 pub use matching::needed;
-pub use report::{Asked, Report};
+pub use report::{Asked, BlockReport, Chosen, Report};
 pub use rule::{Routing, rewrite};

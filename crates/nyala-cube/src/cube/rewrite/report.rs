@@ -39,6 +39,7 @@ pub struct BlockReport {
 /// A cuboid that answers an aggregation.
 #[derive(Debug, Clone)]
 pub struct Chosen {
+    /// Its cube.
     pub cube: String,
     /// The dimensions of each cuboid that is read.
     pub cuboids: Vec<Vec<String>>,
@@ -129,7 +130,8 @@ impl fmt::Display for BlockReport {
 }
 
 impl Chosen {
-    fn shown_cuboids(&self) -> String {
+    /// `cuboid (a, b)`, as EXPLAIN shows it.
+    pub fn shown_cuboids(&self) -> String {
         let shown: Vec<String> = self.cuboids.iter().map(|names| format!("({})", names.join(", "))).collect();
         let word = if shown.len() == 1 { "cuboid" } else { "cuboids" };
         format!("{word} {}", shown.join(", "))

@@ -1,6 +1,6 @@
 //! The cache of hot cuboids, and its admission.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -219,6 +219,15 @@ impl HotCuboids {
             }
         });
         Ok(())
+    }
+
+    /// The bytes of each cuboid of a segment, by the path of its first file.
+    pub fn bytes_by_path(&self) -> HashMap<String, u64> {
+        let mut bytes = HashMap::new();
+        for (key, cuboid) in &self.cuboids {
+            *bytes.entry(key.path.clone()).or_default() += cuboid.bytes() as u64;
+        }
+        bytes
     }
 
     /// Counts since the start, and present contents.

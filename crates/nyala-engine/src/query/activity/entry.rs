@@ -10,6 +10,7 @@ use nyala_runtime::{Reason, Work};
 use nyala_sql::statement::LoggedText;
 use tokio_util::sync::CancellationToken;
 
+use super::route::{BytesRead, Progress, Route, rows_read};
 use crate::query::options::SessionOptions;
 
 /// Longest text that is kept of a statement, in bytes.
@@ -90,7 +91,10 @@ pub struct Entry {
     goes_on: AtomicBool,
     ending: AtomicBool,
     account: OnceLock<Arc<Work>>,
-    answered_from: OnceLock<Arc<str>>,
+    route: OnceLock<Arc<Route>>,
+    /// Rows that it is estimated to read; 0 if that is not known.
+    rows_total: AtomicU64,
+    bytes_read: OnceLock<BytesRead>,
     live: Mutex<Live>,
     end: OnceLock<End>,
 }
@@ -115,7 +119,9 @@ impl Entry {
             goes_on: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             account: OnceLock::new(),
-            answered_from: OnceLock::new(),
+            route: OnceLock::new(),
+            rows_total: AtomicU64::new(0),
+            bytes_read: OnceLock::new(),
             live: Mutex::new(Live { plan: None, cancel: Some(cancel) }),
             end: OnceLock::new(),
         }
@@ -184,18 +190,44 @@ impl Entry {
     }
 
     /// Records the plan that computes it, for the watchdog.
-    pub fn follows(&self, plan: &Arc<dyn ExecutionPlan>, ready: bool, from: Option<Arc<str>>) {
+    pub fn follows(&self, plan: &Arc<dyn ExecutionPlan>, ready: bool, route: Option<Arc<Route>>) {
         self.ready_plan.store(ready, Ordering::Relaxed);
         self.live().plan = Some(Arc::clone(plan));
-        self.comes_from(from);
+        if let Some(route) = route {
+            self.takes(route);
+        }
     }
 
-    /// Records the cubes that answer.
-    pub fn comes_from(&self, cubes: Option<Arc<str>>) {
-        if let Some(cubes) = cubes {
-            // Set once for each statement.
-            let _ = self.answered_from.set(cubes);
-        }
+    /// Records what answers it.
+    pub fn takes(&self, route: Arc<Route>) {
+        // Set once for each statement.
+        let _ = self.route.set(route);
+    }
+
+    /// What answers it; none if it is no query, or was not planned yet.
+    pub fn route(&self) -> Option<&Arc<Route>> {
+        self.route.get()
+    }
+
+    /// Records how many rows it is estimated to read.
+    pub fn reads(&self, rows: u64) {
+        self.rows_total.store(rows, Ordering::Relaxed);
+    }
+
+    /// How far it has come; none without a plan of its own, or if other nodes read for it.
+    pub fn progress(&self) -> Option<Progress> {
+        let plan = self.plan()?;
+        let total = self.rows_total.load(Ordering::Relaxed);
+        let is_spread = self.route().is_some_and(|route| !route.nodes.is_empty());
+        let progress =
+            Progress { rows_read: rows_read(plan.as_ref()), rows_total: (total > 0).then_some(total) };
+        (!is_spread || progress.rows_read > 0).then_some(progress)
+    }
+
+    /// What it has read of remote files.
+    pub fn bytes_read(&self) -> Option<BytesRead> {
+        let now = || self.plan().map(|plan| BytesRead::of(plan.as_ref()));
+        self.bytes_read.get().copied().or_else(now)
     }
 
     pub fn plan(&self) -> Option<Arc<dyn ExecutionPlan>> {
@@ -218,7 +250,12 @@ impl Entry {
 
     /// Whether no work was planned for it: a ready plan or the result cache answered it.
     pub fn was_known(&self) -> bool {
-        self.ready_plan() || self.given_again.load(Ordering::Relaxed)
+        self.ready_plan() || self.was_given_again()
+    }
+
+    /// Whether the answer came from the result cache.
+    pub fn was_given_again(&self) -> bool {
+        self.given_again.load(Ordering::Relaxed)
     }
 
     /// Whether its rows go to the statement itself, which writes them and ends later, and not to the client.
@@ -235,6 +272,10 @@ impl Entry {
     pub fn has_computed(&self) {
         if !self.goes_on() {
             self.enter(Phase::Sending);
+        }
+        if let Some(plan) = self.plan() {
+            // The last work of a statement counts.
+            let _ = self.bytes_read.set(BytesRead::of(plan.as_ref()));
         }
         self.forget_plan();
     }
@@ -261,7 +302,20 @@ impl Entry {
     }
 
     pub fn answered_from(&self) -> Option<&str> {
-        self.answered_from.get().map(AsRef::as_ref)
+        self.route()?.answered_from.as_deref()
+    }
+
+    /// Its phase, or how it ended.
+    pub fn state(&self) -> &'static str {
+        match self.end().map(|end| &end.status) {
+            None if self.is_ending() => "ending",
+            None => self.phase().name(),
+            Some(_) if self.was_killed() => "killed",
+            Some(Status::Prepared) => "prepared",
+            Some(Status::Finished) => "finished",
+            Some(Status::Abandoned) => "abandoned",
+            Some(Status::Failed(_)) => "failed",
+        }
     }
 
     /// Cancels it from outside; false if it has ended.

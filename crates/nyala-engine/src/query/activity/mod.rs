@@ -11,11 +11,13 @@
 mod entry;
 mod phases;
 mod registry;
+mod route;
 mod running;
 mod watchdog;
 
 pub use entry::{Entry, Phase, Status, TEXT_BYTES};
 pub use phases::PhaseTimes;
 pub use registry::Registry;
+pub use route::{BytesRead, Profile, Progress, Route};
 pub use running::{Preparing, Running, fail};
 pub use watchdog::{Stuck, Watched, tasks, watch};

@@ -127,6 +127,15 @@ impl Registry {
         self.with_part(id, |part| part.running.get(&id).cloned()).flatten()
     }
 
+    /// A statement that runs, or that ended lately.
+    pub fn find_ended_too(&self, id: u64) -> Option<Arc<Entry>> {
+        let find = |part: &mut Part| {
+            let logged = || part.log.iter().chain(&part.usual).find(|entry| entry.id == id);
+            part.running.get(&id).or_else(logged).cloned()
+        };
+        self.with_part(id, find).flatten()
+    }
+
     /// Ended statements, the last to end first.
     pub fn log(&self) -> Vec<Arc<Entry>> {
         let mut all = self.gather(|part| part.log.iter().chain(&part.usual).cloned().collect());

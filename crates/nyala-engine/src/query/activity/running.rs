@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::entry::{Entry, Phase, Status, TEXT_BYTES};
 use super::registry::Registry;
+use super::route::Route;
 use crate::query::counters::Counters;
 use crate::query::options::SessionOptions;
 
@@ -56,11 +57,11 @@ impl Running {
     }
 
     /// Records an answer from the result cache.
-    pub fn gives_again(&self, rows: usize, from: Option<Arc<str>>) {
+    pub fn gives_again(&self, rows: usize, route: Arc<Route>) {
         self.counters().rows.fetch_add(rows as u64, Ordering::Relaxed);
         let entry = self.entry();
         entry.add_rows(rows);
-        entry.comes_from(from);
+        entry.takes(route);
         entry.is_given_again();
         entry.enter(Phase::Sending);
     }

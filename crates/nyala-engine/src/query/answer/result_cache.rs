@@ -14,6 +14,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
 use moka::sync::Cache;
 
+use crate::query::activity::Route;
 use crate::query::history::Recorded;
 use crate::query::plan::logical::Unoptimized;
 use crate::session::{Settings, SnapshotContext};
@@ -74,7 +75,7 @@ pub struct Source {
     /// Names the tables that must be granted.
     pub plan: Arc<Unoptimized>,
     pub asked: Arc<Recorded>,
-    pub answered_from: Option<Arc<str>>,
+    pub route: Arc<Route>,
 }
 
 /// Cached answers, bounded in bytes. Answers that are used often stay.

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use super::here::Here;
 use super::result_cache::{Keeping, ResultCache, ResultKey, Source};
-use crate::query::activity::Running;
+use crate::query::activity::{Profile, Running};
 use crate::query::deadline::Deadline;
 
 /// The outcome of a statement.
@@ -128,6 +128,23 @@ impl RowStream {
     /// Columns of every batch.
     pub fn schema(&self) -> SchemaRef {
         SchemaRef::clone(&self.schema)
+    }
+
+    /// The number of the statement on this node.
+    pub fn query_id(&self) -> u64 {
+        self.running.entry().id
+    }
+
+    /// What is known of the statement until now.
+    pub fn profile(&self) -> Profile {
+        Profile::of(self.running.entry())
+    }
+
+    /// Ends the statement: its client wants no more rows, and has got what it asked for.
+    pub fn enough(&mut self) {
+        self.ended = true;
+        self.running.finish();
+        self.running.stop();
     }
 
     /// The running statement, for a caller that goes on after its rows.

@@ -78,13 +78,30 @@ fn row(cube: &CubeEntry, set: DimensionSet, history: &[QueryHistoryEntry]) -> Ro
     let names = cube.definition.dimension_names(set);
     let ready = cube.segments.iter().filter(|segment| segment.state == SegmentState::Ready);
     let stored: Vec<_> = ready.flat_map(|s| s.cuboids.iter().filter(|c| c.dimensions == set)).collect();
-    let uses = || history.iter().flat_map(|entry| &entry.answers);
-    let own = || uses().filter(|used| used.cube == cube.id && used.cuboid == names);
+    let uses = uses_of(history, cube, &names);
     Row {
         cuboid: format!("({})", names.join(", ")),
         rows: stored.iter().map(|cuboid| cuboid.rows).sum(),
         bytes: stored.iter().map(|cuboid| cuboid.bytes).sum(),
-        hits: own().map(|used| used.times).sum(),
-        last_used_ms: own().map(|used| used.last_ms).max(),
+        hits: uses.times,
+        last_used_ms: uses.last_ms,
     }
+}
+
+/// How often a cuboid has answered.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Uses {
+    pub times: u64,
+    /// In milliseconds since the Unix epoch.
+    pub last_ms: Option<u64>,
+}
+
+/// How often the cuboid of these dimensions has answered, as far as the history knows.
+pub fn uses_of(history: &[QueryHistoryEntry], cube: &CubeEntry, dimensions: &[&str]) -> Uses {
+    let answers = history.iter().flat_map(|entry| &entry.answers);
+    let own = answers.filter(|used| used.cube == cube.id && used.cuboid == dimensions);
+    own.fold(Uses::default(), |uses, used| Uses {
+        times: uses.times.saturating_add(used.times),
+        last_ms: uses.last_ms.max(Some(used.last_ms)),
+    })
 }

@@ -17,6 +17,7 @@ use nyala_model::{
 };
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
+use super::analyze::{Uses, uses_of};
 use super::unit::unit_text;
 use crate::query::answer::Answer;
 use crate::query::authorize::Caller;
@@ -69,7 +70,7 @@ impl Command for ShowCuboids<'_> {
     fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
         async move {
             let cube = self.cube.map(|name| execution.name(name)).transpose()?;
-            let rows = cuboids(execution.engine(), cube.as_ref())?;
+            let rows = cuboids(execution.engine(), cube.as_ref()).await?;
             Ok(execution.rows(rows))
         }
         .boxed()
@@ -104,6 +105,9 @@ pub fn cuboids_schema() -> SchemaRef {
         number("rows"),
         number("bytes"),
         number("files"),
+        number("memory_bytes"),
+        number("hits"),
+        time("last_used"),
     ]))
 }
 
@@ -228,36 +232,45 @@ fn holes(cube: &CubeEntry, coverage: &Coverage) -> Vec<SegmentRange> {
     coverage.data.subtract(&held).spans().map(range).map(SegmentRange::Keys).collect()
 }
 
-/// All cuboids, each summed over the segments that hold it.
-pub fn cuboids(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordBatch> {
+/// All cuboids, each summed over the segments that hold it: what they take on disk and in this node's memory, and how often they
+/// have answered.
+pub async fn cuboids(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordBatch> {
+    let history = engine.observed.history.entries().await;
+    let in_memory = engine.snapshots.source().hot.as_ref().map(|hot| hot.bytes_by_path()).unwrap_or_default();
     let context = engine.snapshots.current();
-    let mut rows: Vec<(&CubeEntry, String, [u64; 4])> = Vec::new();
+    let mut rows: Vec<(&CubeEntry, String, [u64; 5], Uses)> = Vec::new();
     for cube in chosen(context.snapshot(), only)? {
-        let mut totals: BTreeMap<DimensionSet, [u64; 4]> = BTreeMap::new();
+        let mut totals: BTreeMap<DimensionSet, [u64; 5]> = BTreeMap::new();
         for segment in cube.segments.iter().filter(|segment| segment.state == SegmentState::Ready) {
             for cuboid in &segment.cuboids {
-                let [segments, rows, bytes, files] = totals.entry(cuboid.dimensions).or_default();
+                let [segments, rows, bytes, files, memory] = totals.entry(cuboid.dimensions).or_default();
                 *segments += 1;
                 *rows += cuboid.rows;
                 *bytes += cuboid.bytes;
                 *files += cuboid.files.len() as u64;
+                let first = cuboid.files.first().map_or("", |file| file.name.as_str());
+                *memory += in_memory.get(&format!("{}{first}", segment.location)).copied().unwrap_or(0);
             }
         }
         let lattice = cube.definition.lattice();
         let built = lattice.sets().iter().filter_map(|set| Some((*set, *totals.get(set)?)));
         rows.extend(built.map(|(set, totals)| {
-            (cube, format!("({})", cube.definition.dimension_names(set).join(", ")), totals)
+            let names = cube.definition.dimension_names(set);
+            (cube, format!("({})", names.join(", ")), totals, uses_of(&history, cube, &names))
         }));
     }
-    let total = |n: usize| numbers(rows.iter().map(move |(.., totals)| totals.get(n).copied()));
+    let total = |n: usize| numbers(rows.iter().map(move |(_, _, totals, _)| totals.get(n).copied()));
     let columns: Vec<ArrayRef> = vec![
         texts(rows.iter().map(|(cube, ..)| Some(cube.name.schema.as_str()))),
         texts(rows.iter().map(|(cube, ..)| Some(cube.name.name.as_str()))),
-        texts(rows.iter().map(|(_, cuboid, _)| Some(cuboid.as_str()))),
+        texts(rows.iter().map(|(_, cuboid, ..)| Some(cuboid.as_str()))),
         total(0),
         total(1),
         total(2),
         total(3),
+        total(4),
+        numbers(rows.iter().map(|(.., uses)| Some(uses.times))),
+        times(rows.iter().map(|(.., uses)| uses.last_ms)),
     ];
     batch(cuboids_schema(), columns)
 }

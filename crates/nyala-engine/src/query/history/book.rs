@@ -87,6 +87,7 @@ impl Book {
                 max_us: 0,
                 rows: 0,
                 misses: 0,
+                missed_us: 0,
                 miss_reason: None,
                 last_miss_ms: 0,
                 answers: Vec::new(),
@@ -130,6 +131,7 @@ fn count(entry: &mut QueryHistoryEntry, one: &Shaped) {
     entry.last_asked_ms = entry.last_asked_ms.max(one.at_ms);
     let Some((cube, name, cuboids)) = &one.answered.cube else {
         entry.misses = entry.misses.saturating_add(1);
+        entry.missed_us = entry.missed_us.saturating_add(one.took_us);
         entry.last_miss_ms = entry.last_miss_ms.max(one.at_ms);
         entry.miss_reason.clone_from(&one.answered.reason);
         return;

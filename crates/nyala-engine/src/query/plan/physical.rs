@@ -16,7 +16,8 @@ use super::budget::{budget_of, check_plan};
 use super::logical::Unoptimized;
 use crate::session::{Settings, SnapshotContext};
 
-/// In the extensions of a state that plans for EXPLAIN: the reason of each cube that does not answer is wanted.
+/// In the extensions of a state that plans for EXPLAIN, or with `nyala.show_route`: the reason of each cube that does not answer is
+/// wanted.
 #[derive(Debug, Clone, Copy)]
 pub struct AllReasons;
 

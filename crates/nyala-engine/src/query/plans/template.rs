@@ -22,6 +22,7 @@ use nyala_sql::statement::Literal;
 
 use super::cache::PlanBasis;
 use super::parameter::{Given, open};
+use crate::query::activity::Route;
 use crate::query::answer::Source;
 use crate::query::history::Recorded;
 use crate::query::plan::cost_class::reads_cuboids_only;
@@ -89,7 +90,7 @@ pub struct Template {
     reads: Vec<QualifiedName>,
     task: Arc<TaskContext>,
     asked: Arc<Recorded>,
-    answered_from: Option<Arc<str>>,
+    route: Arc<Route>,
     /// Types of `$1`, `$2`, …
     types: Vec<DataType>,
     basis: PlanBasis,
@@ -131,7 +132,7 @@ impl Template {
             plan,
             reads,
             task,
-            answered_from: report.answered_from().map(Into::into),
+            route: Arc::new(Route::new(&report, "")),
             asked: Arc::new(Recorded::new(report.asked)),
             types,
             basis,
@@ -163,16 +164,16 @@ impl Template {
         &self.asked
     }
 
-    /// The cubes that answer.
-    pub fn answered_from(&self) -> Option<Arc<str>> {
-        self.answered_from.clone()
+    /// What answers.
+    pub fn route(&self) -> &Arc<Route> {
+        &self.route
     }
 
     /// For the result cache; none if it reads nothing.
     pub fn source(&self) -> Option<Source> {
         let plan = Arc::clone(&self.parts.plan);
-        let (asked, answered_from) = (Arc::clone(&self.asked), self.answered_from());
-        (self.asked.len() > 0).then_some(Source { plan, asked, answered_from })
+        let (asked, route) = (Arc::clone(&self.asked), Arc::clone(&self.route));
+        (self.asked.len() > 0).then_some(Source { plan, asked, route })
     }
 
     /// Literals as values of the parameters; none if one would change its meaning.

@@ -81,3 +81,36 @@ fn answered_from(entry: &QueryHistoryEntry) -> Option<String> {
     let cuboids: Vec<String> = together.map(|a| format!("({})", a.cuboid.join(", "))).collect();
     Some(format!("{} {}", last.name, cuboids.join(", ")))
 }
+
+/// Columns of `system.misses`.
+pub fn misses_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        text("query"),
+        number("misses"),
+        number("missed_ms"),
+        text("reason"),
+        time("last_missed"),
+        number("asked"),
+    ]))
+}
+
+/// Shapes that no cube answered, the one that took most time first.
+pub async fn misses(engine: &Engine) -> Result<RecordBatch> {
+    let mut entries = engine.observed.history.entries().await;
+    entries.retain(|entry| entry.misses > 0);
+    entries.sort_by_key(|entry| std::cmp::Reverse((entry.missed_us, entry.misses)));
+    let queries: Vec<String> = entries.iter().map(|entry| show_shape(&entry.shape)).collect();
+    let columns: Vec<ArrayRef> = vec![
+        texts(queries.iter().map(|query| Some(query.as_str()))),
+        numbers(entries.iter().map(|entry| Some(entry.misses))),
+        numbers(entries.iter().map(|entry| Some(entry.missed_us / 1000))),
+        texts(
+            entries
+                .iter()
+                .map(|entry| Some(entry.miss_reason.as_deref().unwrap_or("no cube has its tables"))),
+        ),
+        times(entries.iter().map(|entry| Some(entry.last_miss_ms))),
+        numbers(entries.iter().map(|entry| Some(entry.asked))),
+    ];
+    batch(misses_schema(), columns)
+}

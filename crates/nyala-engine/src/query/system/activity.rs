@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use nyala_sql::error::Result;
 
-use crate::query::activity::{self, Entry, Phase, Status, Stuck};
+use crate::query::activity::{self, BytesRead, Entry, Phase, Progress, Status, Stuck};
 use crate::query::columns::{batch, number, numbers, text, texts, time, times};
 use crate::query::engine::Engine;
 
@@ -39,7 +39,13 @@ pub fn queries_schema() -> SchemaRef {
     let mut fields = vec![number("query_id"), text("state")];
     fields.extend(common());
     fields.extend([number("running_ms"), number("rows"), number("peak_memory_bytes"), text("answered_from")]);
-    fields.extend([number("process_id"), text("node"), text("sent_by")]);
+    fields.extend([
+        number("process_id"),
+        text("node"),
+        text("sent_by"),
+        number("rows_read"),
+        number("rows_total"),
+    ]);
     Arc::new(Schema::new(fields))
 }
 
@@ -54,10 +60,9 @@ pub async fn queries(engine: &Engine) -> Result<RecordBatch> {
 pub fn queries_here(engine: &Engine) -> Result<RecordBatch> {
     let entries = engine.observed.registry.running();
     let each = || entries.iter();
-    let mut columns = vec![
-        numbers(each().map(|entry| Some(entry.id))),
-        texts(each().map(|entry| Some(if entry.is_ending() { "ending" } else { entry.phase().name() }))),
-    ];
+    let progress: Vec<Option<Progress>> = each().map(|entry| entry.progress()).collect();
+    let mut columns =
+        vec![numbers(each().map(|entry| Some(entry.id))), texts(each().map(|entry| Some(entry.state())))];
     columns.extend(common_columns(&entries));
     columns.extend([
         numbers(each().map(|entry| Some(entry.begun.elapsed().as_millis() as u64))),
@@ -67,6 +72,8 @@ pub fn queries_here(engine: &Engine) -> Result<RecordBatch> {
         numbers(each().map(|entry| u64::try_from(entry.owner.process_id).ok().filter(|id| *id > 0))),
         texts(each().map(|_| Some(engine.node.0.as_str()))),
         texts(each().map(|entry| entry.owner.sent_by.as_ref().map(|node| node.0.as_str()))),
+        numbers(progress.iter().map(|progress| Some(progress.as_ref()?.rows_read))),
+        numbers(progress.iter().map(|progress| progress.as_ref()?.rows_total)),
     ]);
     batch(queries_schema(), columns)
 }
@@ -81,6 +88,12 @@ pub fn query_log_schema() -> SchemaRef {
         Field::new("ready_plan", DataType::Boolean, false),
         text("answered_from"),
         text("error"),
+        text("cuboids"),
+        text("raw"),
+        text("miss_reason"),
+        number("bytes_from_memory"),
+        number("bytes_from_disk"),
+        number("bytes_from_store"),
     ]);
     fields.extend(PHASES.map(|(name, _)| number(name)));
     Arc::new(Schema::new(fields))
@@ -95,8 +108,9 @@ pub fn query_log(engine: &Engine) -> Result<RecordBatch> {
         _ => None,
     };
     let errors: Vec<Option<String>> = each().map(error).collect();
+    let routes: Vec<LoggedRoute> = each().map(|entry| LoggedRoute::of(entry)).collect();
     let mut columns =
-        vec![numbers(each().map(|entry| Some(entry.id))), texts(each().map(|entry| Some(status_of(entry))))];
+        vec![numbers(each().map(|entry| Some(entry.id))), texts(each().map(|entry| Some(entry.state())))];
     columns.extend(common_columns(&entries));
     columns.extend([
         numbers(each().map(|entry| entry.end().map(|end| end.took.as_micros() as u64))),
@@ -105,6 +119,12 @@ pub fn query_log(engine: &Engine) -> Result<RecordBatch> {
         Arc::new(BooleanArray::from_iter(each().map(|entry| Some(entry.ready_plan())))) as ArrayRef,
         texts(each().map(|entry| entry.answered_from())),
         texts(errors.iter().map(Option::as_deref)),
+        texts(routes.iter().map(|route| route.cuboids.as_deref())),
+        texts(routes.iter().map(|route| route.raw.as_deref())),
+        texts(routes.iter().map(|route| route.miss_reason.as_deref())),
+        numbers(routes.iter().map(|route| Some(route.bytes?.memory))),
+        numbers(routes.iter().map(|route| Some(route.bytes?.disk))),
+        numbers(routes.iter().map(|route| Some(route.bytes?.store))),
     ]);
     let phases = PHASES.into_iter();
     columns.extend(phases.map(|(_, phase)| {
@@ -113,14 +133,26 @@ pub fn query_log(engine: &Engine) -> Result<RecordBatch> {
     batch(query_log_schema(), columns)
 }
 
-fn status_of(entry: &Entry) -> &'static str {
-    match entry.end().map(|end| &end.status) {
-        None => "running",
-        Some(_) if entry.was_killed() => "killed",
-        Some(Status::Prepared) => "prepared",
-        Some(Status::Finished) => "finished",
-        Some(Status::Abandoned) => "abandoned",
-        Some(Status::Failed(_)) => "failed",
+/// The route of an ended statement, as texts.
+#[derive(Default)]
+struct LoggedRoute {
+    cuboids: Option<String>,
+    raw: Option<String>,
+    miss_reason: Option<String>,
+    bytes: Option<BytesRead>,
+}
+
+impl LoggedRoute {
+    fn of(entry: &Entry) -> Self {
+        let bytes = entry.bytes_read();
+        let Some(route) = entry.route() else { return Self { bytes, ..Self::default() } };
+        let chosen = || route.aggregations.iter().filter_map(|aggregation| aggregation.chosen.as_ref());
+        let cuboids: Vec<String> =
+            chosen().map(|chosen| format!("{} {}", chosen.cube, chosen.shown_cuboids())).collect();
+        let raw: Vec<&str> = chosen().filter_map(|chosen| chosen.raw.as_deref()).collect();
+        let text = |parts: String| (!parts.is_empty()).then_some(parts);
+        let (cuboids, raw) = (text(cuboids.join("; ")), text(raw.join("; ")));
+        Self { cuboids, raw, miss_reason: route.miss_reason(), bytes }
     }
 }
 

@@ -30,6 +30,7 @@ pub enum Table {
     Leases,
     LiveTables,
     LocalQueries,
+    Misses,
     Nodes,
     Queries,
     QueryHistory,
@@ -43,7 +44,7 @@ pub enum Table {
 }
 
 impl Table {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::CacheBlocks,
         Self::Caches,
         Self::Cubes,
@@ -53,6 +54,7 @@ impl Table {
         Self::Leases,
         Self::LiveTables,
         Self::LocalQueries,
+        Self::Misses,
         Self::Nodes,
         Self::Queries,
         Self::QueryHistory,
@@ -76,6 +78,7 @@ impl Table {
             Self::Leases => "leases",
             Self::LiveTables => "live_tables",
             Self::LocalQueries => "local_queries",
+            Self::Misses => "misses",
             Self::Nodes => "nodes",
             Self::Queries => "queries",
             Self::QueryHistory => "query_history",
@@ -99,6 +102,7 @@ impl Table {
             Self::Jobs => jobs::jobs_schema(),
             Self::Leases => nodes::leases_schema(),
             Self::LiveTables => live::live_tables_schema(),
+            Self::Misses => show_history::misses_schema(),
             Self::Nodes => nodes::nodes_schema(),
             Self::LocalQueries | Self::Queries => activity::queries_schema(),
             Self::QueryHistory => show_history::schema(),
@@ -117,12 +121,13 @@ impl Table {
             Self::CacheBlocks => caches::blocks(engine).await,
             Self::Caches => caches::caches(engine),
             Self::Cubes => cubes::show::cubes(engine),
-            Self::Cuboids => segments::cuboids(engine, None),
+            Self::Cuboids => segments::cuboids(engine, None).await,
             Self::DiskStores => live::disk_stores(engine).await,
             Self::Jobs => jobs::jobs(engine).await,
             Self::Leases => nodes::leases(engine).await,
             Self::LiveTables => live::live_tables(engine),
             Self::LocalQueries => activity::queries_here(engine),
+            Self::Misses => show_history::misses(engine).await,
             Self::Nodes => nodes::nodes(engine),
             Self::Queries => activity::queries(engine).await,
             Self::QueryHistory => show_history::show(engine).await,

@@ -122,6 +122,16 @@ pub const DEFINITIONS: &[Definition] = &[
         description: "Whether an answer given before to the same text, of the same snapshot, may be given again.",
     },
     Definition {
+        name: "nyala.show_route",
+        also: &[],
+        rule: Rule::Switch,
+        place: Place::Option {
+            key: "nyala.show_route",
+            read: |options| on_or_off(nyala(options).show_route),
+        },
+        description: "Whether a notice after each query tells what answered it, and why no other cube did.",
+    },
+    Definition {
         name: "nyala.single_node_rows",
         also: &[],
         rule: Rule::Count(|_| usize::MAX),

@@ -40,6 +40,7 @@ fn every_setting_of_our_own_is_listed_and_has_a_value() {
 fn keys_tell_settings_apart_that_plan_differently() {
     let mut changed = settings();
     changed.set("statement_timeout", "30s").unwrap();
+    changed.set("nyala.show_route", "on").unwrap();
     assert_eq!(changed.key(), settings().key());
     for (name, other, default) in [
         ("nyala.use_cubes", "off", "on"),
