@@ -31,11 +31,10 @@ fn requirements() -> PathBuf {
 }
 
 fn check_packages(python: PathBuf) -> PathBuf {
-    let found =
-        try_run(Command::new(&python).args([
-            "-c",
-            "import asyncpg, deltalake, duckdb, flask_cors, moto, psycopg, pyarrow, sqlalchemy",
-        ]));
+    let found = try_run(Command::new(&python).args([
+        "-c",
+        "import asyncpg, deltalake, duckdb, flask_cors, kylinpy, moto, psycopg, pyarrow, sqlalchemy",
+    ]));
     assert_eq!(
         found.code,
         Some(0),
@@ -78,12 +77,17 @@ pub fn require(program: &str, package: &str) {
 
 /// The PostgreSQL JDBC driver, fetched from Maven Central once.
 pub fn jdbc_driver() -> PathBuf {
-    const VERSION: &str = "42.7.8";
+    jar("org.postgresql:postgresql", "42.7.8")
+}
+
+/// An artifact of Maven Central, `group:name`, fetched once.
+pub fn jar(artifact: &str, version: &str) -> PathBuf {
     let folder = target_dir().join("compat-jars");
-    let jar = folder.join(format!("postgresql-{VERSION}.jar"));
+    let name = artifact.rsplit(':').next().unwrap();
+    let jar = folder.join(format!("{name}-{version}.jar"));
     if !jar.is_file() {
         require("mvn", "Maven (Debian: maven)");
-        let artifact = format!("-Dartifact=org.postgresql:postgresql:{VERSION}");
+        let artifact = format!("-Dartifact={artifact}:{version}");
         let output = format!("-DoutputDirectory={}", folder.display());
         run(Command::new("mvn").args(["-q", "-B", "dependency:copy", &artifact, &output]));
         assert!(jar.is_file(), "Maven did not bring {}", jar.display());

@@ -9,6 +9,7 @@ use nyala_model::config::Authentication;
 use tokio::sync::Semaphore;
 
 use super::credentials::Credentials;
+use super::proofs::Proofs;
 use super::tokens::{LIFETIME, Tokens};
 
 /// Passwords that are checked at the same time: each takes 19 MiB and a core.
@@ -43,6 +44,7 @@ pub struct Authenticator {
     engine: Arc<Engine>,
     mode: Authentication,
     tokens: Tokens,
+    proofs: Proofs,
     checks: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
 }
@@ -51,7 +53,7 @@ impl Authenticator {
     /// An authenticator for the roles of this engine's catalog.
     pub fn new(engine: Arc<Engine>, mode: Authentication) -> Self {
         let (checks, waiting) = (Arc::new(Semaphore::new(CHECKS)), Arc::new(Semaphore::new(WAITING)));
-        Self { engine, mode, tokens: Tokens::default(), checks, waiting }
+        Self { engine, mode, tokens: Tokens::default(), proofs: Proofs::default(), checks, waiting }
     }
 
     /// Whether the server asks for no credentials.
@@ -104,16 +106,24 @@ impl Authenticator {
         let hash = self.password_of(user).and_then(|password| password.argon2);
         // An unknown user is checked against a dummy hash, so that the answer takes as long as for a wrong password.
         let (known, hash) = (hash.is_some(), hash.unwrap_or_else(|| NOBODY.clone()));
+        if known && self.proofs.holds(user, &password, &hash) {
+            return Ok(hash);
+        }
         let waiting = Arc::clone(&self.waiting).try_acquire_owned().map_err(|_| Refusal::Busy)?;
         let turn = Arc::clone(&self.checks).acquire_owned().await.map_err(|_| Refusal::Busy)?;
         let tried = hash.clone();
         let check = move || {
             // A check goes on after its client has hung up, and keeps its permits until it ends.
             let _places = (waiting, turn);
-            check_password(&password, &tried)
+            check_password(&password, &tried).then_some(password)
         };
-        let fits = tokio::task::spawn_blocking(check).await;
-        if known && fits.unwrap_or(false) { Ok(hash) } else { Err(Refusal::Wrong) }
+        match tokio::task::spawn_blocking(check).await {
+            Ok(Some(password)) if known => {
+                self.proofs.keep(user, &password, &hash);
+                Ok(hash)
+            }
+            _ => Err(Refusal::Wrong),
+        }
     }
 }
 

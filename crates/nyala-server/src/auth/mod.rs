@@ -5,6 +5,7 @@
 
 mod authenticator;
 mod credentials;
+mod proofs;
 mod tokens;
 
 pub use authenticator::Authenticator;

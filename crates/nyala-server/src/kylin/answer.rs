@@ -1,0 +1,110 @@
+//! The two dialects of Kylin's API.
+
+use std::convert::Infallible;
+
+use axum::Json;
+use axum::extract::FromRequestParts;
+use axum::http::header;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+/// How a client wants answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// Kylin up to version 4, and kylinpy: the bare value.
+    Bare,
+    /// Kylin 5: in an envelope.
+    Envelope,
+}
+
+impl<S: Sync> FromRequestParts<S> for Dialect {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let accept = parts.headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+        Ok(Self::of(accept.unwrap_or_default()))
+    }
+}
+
+impl Dialect {
+    fn of(accept: &str) -> Self {
+        let is_new = |name: &str| accept.contains(&format!("application/vnd.apache.kylin-{name}"));
+        if is_new("v4") || is_new("v2") { Self::Envelope } else { Self::Bare }
+    }
+
+    /// A value.
+    pub fn value(self, value: Value) -> Response {
+        let body = match self {
+            Self::Bare => value,
+            Self::Envelope => json!({ "code": "000", "data": value, "msg": "" }),
+        };
+        Json(body).into_response()
+    }
+
+    /// A list, of which a client may want a part.
+    pub fn list(self, all: Vec<Value>, page: Page) -> Response {
+        let total = all.len();
+        let part: Vec<Value> = all.into_iter().skip(page.offset).take(page.limit).collect();
+        match self {
+            Self::Bare => self.value(Value::Array(part)),
+            Self::Envelope => self.value(json!({
+                "value": part,
+                "offset": page.offset,
+                "limit": page.limit,
+                "total_size": total,
+            })),
+        }
+    }
+}
+
+/// The part of a list that is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    pub offset: usize,
+    pub limit: usize,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self { offset: 0, limit: usize::MAX }
+    }
+}
+
+impl Page {
+    /// As Kylin up to version 4 counts, in rows.
+    pub fn of_rows(offset: Option<usize>, limit: Option<usize>) -> Self {
+        Self { offset: offset.unwrap_or(0), limit: limit.unwrap_or(usize::MAX) }
+    }
+
+    /// As Kylin 5 counts, in pages.
+    pub fn of_pages(number: Option<usize>, size: Option<usize>) -> Self {
+        let limit = size.unwrap_or(usize::MAX);
+        Self { offset: number.unwrap_or(0).saturating_mul(limit), limit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kylin_5_is_told_by_its_media_type() {
+        for (accept, dialect) in [
+            ("", Dialect::Bare),
+            ("application/json, text/plain", Dialect::Bare),
+            ("application/vnd.apache.kylin-v4-public+json", Dialect::Envelope),
+            ("application/vnd.apache.kylin-v4+json", Dialect::Envelope),
+            ("application/vnd.apache.kylin-v2+json", Dialect::Envelope),
+        ] {
+            assert_eq!(Dialect::of(accept), dialect, "{accept}");
+        }
+    }
+
+    #[test]
+    fn pages_do_not_overflow() {
+        assert_eq!(Page::of_pages(Some(3), Some(10)), Page { offset: 30, limit: 10 });
+        assert_eq!(Page::of_pages(Some(3), None), Page { offset: usize::MAX, limit: usize::MAX });
+        assert_eq!(Page::of_rows(None, Some(2)), Page { offset: 0, limit: 2 });
+    }
+}

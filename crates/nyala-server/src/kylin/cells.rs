@@ -1,0 +1,202 @@
+//! Columns and cells as Kylin's clients read them: each cell is a text, and its column tells the type of `java.sql.Types`.
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema};
+use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use serde_json::{Value, json};
+
+/// With exactly three digits: drivers take a shorter or a longer fraction for another one.
+const TIMESTAMP: &str = "%Y-%m-%d %H:%M:%S%.3f";
+/// Display size of types without another one.
+const TEXT_SIZE: i32 = 256;
+
+/// A type of JDBC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JdbcType {
+    /// In `java.sql.Types`.
+    pub code: i32,
+    pub name: &'static str,
+    pub precision: i32,
+    pub scale: i32,
+}
+
+const fn jdbc(code: i32, name: &'static str, precision: i32, scale: i32) -> JdbcType {
+    JdbcType { code, name, precision, scale }
+}
+
+/// The type of a column. Unsigned numbers become the next larger type, and `real` a double: the drivers know no others.
+pub fn type_of(data_type: &DataType) -> JdbcType {
+    match data_type {
+        DataType::Boolean => jdbc(16, "BOOLEAN", 1, 0),
+        DataType::Int8 => jdbc(-6, "TINYINT", 3, 0),
+        DataType::UInt8 | DataType::Int16 => jdbc(5, "SMALLINT", 5, 0),
+        DataType::UInt16 | DataType::Int32 => jdbc(4, "INTEGER", 10, 0),
+        DataType::UInt32 | DataType::Int64 => jdbc(-5, "BIGINT", 19, 0),
+        DataType::UInt64 => jdbc(3, "DECIMAL", 20, 0),
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => jdbc(8, "DOUBLE", 15, 0),
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => {
+            jdbc(3, "DECIMAL", i32::from(*precision), i32::from(*scale))
+        }
+        DataType::Date32 | DataType::Date64 => jdbc(91, "DATE", 10, 0),
+        DataType::Timestamp(..) => jdbc(93, "TIMESTAMP", 23, 3),
+        DataType::Dictionary(_, values) => type_of(values),
+        _ => jdbc(12, "VARCHAR", TEXT_SIZE, 0),
+    }
+}
+
+/// The type of a column of `information_schema`.
+pub fn type_named(name: &str, precision: Option<i32>, scale: Option<i32>) -> JdbcType {
+    match name {
+        "boolean" => jdbc(16, "BOOLEAN", 1, 0),
+        "smallint" => jdbc(5, "SMALLINT", 5, 0),
+        "integer" => jdbc(4, "INTEGER", 10, 0),
+        "bigint" => jdbc(-5, "BIGINT", 19, 0),
+        "real" | "double precision" => jdbc(8, "DOUBLE", 15, 0),
+        "numeric" => jdbc(3, "DECIMAL", precision.unwrap_or(38), scale.unwrap_or(0)),
+        "date" => jdbc(91, "DATE", 10, 0),
+        _ if name.starts_with("timestamp") => jdbc(93, "TIMESTAMP", 23, 3),
+        _ => jdbc(12, "VARCHAR", TEXT_SIZE, 0),
+    }
+}
+
+/// `columnMetas` of an answer.
+pub fn columns_of(schema: &Schema) -> Value {
+    schema.fields().iter().map(|field| column(field)).collect()
+}
+
+fn column(field: &Field) -> Value {
+    let JdbcType { code, name, precision, scale } = type_of(field.data_type());
+    json!({
+        "label": field.name(),
+        "name": field.name(),
+        "displaySize": precision,
+        "precision": precision,
+        "scale": scale,
+        "columnType": code,
+        "columnTypeName": name,
+        "isNullable": i32::from(field.is_nullable()),
+        "autoIncrement": false,
+        "caseSensitive": true,
+        "searchable": true,
+        "currency": false,
+        "signed": matches!(code, -6..=8),
+        "readOnly": true,
+        "writable": false,
+        "definitelyWritable": false,
+        "schemaName": null,
+        "catelogName": null,
+        "tableName": null,
+    })
+}
+
+/// Appends the rows of a batch, as arrays of texts and nulls between commas.
+///
+/// # Errors
+/// A value has no text, such as a date out of the calendar.
+pub fn write_rows(batch: &RecordBatch, is_first: bool, out: &mut Vec<u8>) -> Result<(), ArrowError> {
+    let options = FormatOptions::default()
+        .with_timestamp_format(Some(TIMESTAMP))
+        .with_timestamp_tz_format(Some(TIMESTAMP))
+        .with_display_error(false);
+    let columns = batch.columns().iter().map(|column| Cells::new(column, &options));
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    for row in 0..batch.num_rows() {
+        out.extend_from_slice(if is_first && row == 0 { b"[" } else { b",[" });
+        for (at, column) in columns.iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            column.write(row, out)?;
+        }
+        out.push(b']');
+    }
+    Ok(())
+}
+
+struct Cells<'a> {
+    array: &'a ArrayRef,
+    texts: ArrayFormatter<'a>,
+    is_float: bool,
+}
+
+impl<'a> Cells<'a> {
+    fn new(array: &'a ArrayRef, options: &'a FormatOptions<'a>) -> Result<Self, ArrowError> {
+        let texts = ArrayFormatter::try_new(array, options)?;
+        Ok(Self { array, texts, is_float: array.data_type().is_floating() })
+    }
+
+    fn write(&self, row: usize, out: &mut Vec<u8>) -> Result<(), ArrowError> {
+        // Also of a dictionary: its values may be null.
+        if self.array.logical_nulls().is_some_and(|nulls| nulls.is_null(row)) {
+            out.extend_from_slice(b"null");
+            return Ok(());
+        }
+        let text = self.texts.value(row).try_to_string()?;
+        let text = match text.as_str() {
+            // As Java reads them.
+            "inf" if self.is_float => "Infinity",
+            "-inf" if self.is_float => "-Infinity",
+            text => text,
+        };
+        serde_json::to_writer(out, text).map_err(|error| ArrowError::JsonError(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
+    use arrow::array::{
+        BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, StringArray,
+        TimestampMicrosecondArray,
+    };
+
+    use super::*;
+
+    #[test]
+    fn cells_are_texts_that_drivers_read() {
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("b", Arc::new(BooleanArray::from(vec![Some(true), None]))),
+            ("i", Arc::new(Int64Array::from(vec![i64::MIN, 7]))),
+            ("f", Arc::new(Float64Array::from(vec![f64::INFINITY, f64::NAN]))),
+            ("d", Arc::new(Decimal128Array::from(vec![12345, -5]).with_precision_and_scale(10, 2).unwrap())),
+            ("t", Arc::new(StringArray::from(vec!["inf", "a \"b\"\n"]))),
+            ("day", Arc::new(Date32Array::from(vec![0, 20_000]))),
+            ("at", Arc::new(TimestampMicrosecondArray::from(vec![1_500_000, 123_456]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut out = Vec::new();
+        write_rows(&batch, true, &mut out).unwrap();
+        let rows: Value = serde_json::from_slice(&[b"[", out.as_slice(), b"]"].concat()).unwrap();
+        assert_eq!(
+            rows[0],
+            json!([
+                "true",
+                i64::MIN.to_string(),
+                "Infinity",
+                "123.45",
+                "inf",
+                "1970-01-01",
+                "1970-01-01 00:00:01.500"
+            ])
+        );
+        assert_eq!(
+            rows[1],
+            json!([null, "7", "NaN", "-0.05", "a \"b\"\n", "2024-10-04", "1970-01-01 00:00:00.123"])
+        );
+    }
+
+    #[test]
+    fn types_are_those_that_drivers_know() {
+        assert_eq!(type_of(&DataType::UInt64), jdbc(3, "DECIMAL", 20, 0));
+        assert_eq!(type_of(&DataType::Float32).name, "DOUBLE");
+        assert_eq!(type_named("numeric", Some(12), Some(3)), jdbc(3, "DECIMAL", 12, 3));
+        assert_eq!(type_named("timestamp with time zone", None, None).code, 93);
+        assert_eq!(type_named("interval", None, None).code, 12);
+    }
+}

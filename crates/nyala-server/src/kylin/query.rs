@@ -1,0 +1,409 @@
+//! `POST /query`.
+//!
+//! Columns and rows are sent first, and whether there was an error last, so that an error in the middle of the rows is still told.
+//! Drivers take an error of any other status for a broken server.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow::datatypes::Schema;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use datafusion::common::ScalarValue;
+use futures::{StreamExt, stream};
+use nyala_engine::{Answer, ErrorKind, Prepared, QueryError, RowStream, Session, Text, hide_values};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::answer::Dialect;
+use super::cells::{columns_of, write_rows};
+use super::error::text_of;
+use super::session::session_in;
+use super::translate::{translate, with_lower_names};
+use crate::http::{Caller, Shared};
+use crate::route::route_of;
+
+/// Gathered before the first bytes leave.
+const AHEAD_BYTES: usize = 64 << 10;
+/// Rows written at one go, so that other requests get their turn on the thread in between.
+const CHUNK_ROWS: usize = 1024;
+
+/// A query. Kylin's clients send further fields, which have no meaning here.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    sql: String,
+    #[serde(default)]
+    project: Option<String>,
+    #[serde(default)]
+    params: Option<Vec<Parameter>>,
+    #[serde(default)]
+    limit: Option<i64>,
+    #[serde(default)]
+    offset: Option<i64>,
+    #[serde(default)]
+    backdoor_toggles: Option<HashMap<String, Value>>,
+    /// From the tables, whatever cubes there are.
+    #[serde(default)]
+    forced_to_push_down: bool,
+    /// From cubes, or not at all.
+    #[serde(default, rename = "forced_to_index")]
+    forced_to_index: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Parameter {
+    #[serde(default)]
+    class_name: String,
+    #[serde(default)]
+    value: Option<Value>,
+}
+
+impl Parameter {
+    /// The engine casts texts to the type that the statement needs.
+    fn value(&self) -> ScalarValue {
+        let text = match &self.value {
+            None | Some(Value::Null) => return ScalarValue::Null,
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        };
+        let typed = match self.class_name.as_str() {
+            "java.lang.Byte" | "java.lang.Short" | "java.lang.Integer" | "java.lang.Long" => {
+                text.parse().ok().map(|value| ScalarValue::Int64(Some(value)))
+            }
+            "java.lang.Float" | "java.lang.Double" => {
+                text.parse().ok().map(|value| ScalarValue::Float64(Some(value)))
+            }
+            "java.lang.Boolean" => text.parse().ok().map(|value| ScalarValue::Boolean(Some(value))),
+            _ => None,
+        };
+        typed.unwrap_or(ScalarValue::Utf8(Some(text)))
+    }
+}
+
+/// Which rows are wanted.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    skip: u64,
+    most: u64,
+}
+
+impl Request {
+    fn part(&self) -> Part {
+        let positive = |number: i64| u64::try_from(number).ok().filter(|number| *number > 0);
+        let toggle =
+            self.backdoor_toggles.as_ref().and_then(|toggles| toggles.get("ATTR_STATEMENT_MAX_ROWS"));
+        let of_statement = toggle.and_then(|value| match value {
+            Value::String(text) => text.parse().ok(),
+            other => other.as_i64(),
+        });
+        let limits = [self.limit, of_statement].into_iter().flatten().filter_map(positive);
+        Part { skip: self.offset.and_then(positive).unwrap_or(0), most: limits.min().unwrap_or(u64::MAX) }
+    }
+}
+
+/// Answers one statement.
+pub async fn query(
+    State(shared): State<Shared>,
+    Caller(options): Caller,
+    dialect: Dialect,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let started = Instant::now();
+    let answered = async {
+        let request = parse(body)?;
+        let session = session_in(&shared, options, request.project.as_deref())?;
+        let answer = execute(&session, &request).await?;
+        Ok::<_, QueryError>((answer, request.part()))
+    };
+    match answered.await {
+        Ok((Answer::Rows(rows), part)) => of_rows(rows, part, dialect, started).await,
+        Ok((Answer::Done(done), _)) => {
+            whole(dialect, &Schema::empty(), &End::done(done.rows.unwrap_or(0)), started)
+        }
+        Err(error) => whole(dialect, &Schema::empty(), &End::failed(&error), started),
+    }
+}
+
+/// The columns of a statement, which is not run.
+pub async fn prepare(
+    State(shared): State<Shared>,
+    Caller(options): Caller,
+    dialect: Dialect,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let started = Instant::now();
+    let prepared = async {
+        let request = parse(body)?;
+        let session = session_in(&shared, options, request.project.as_deref())?;
+        let prepared = prepared(&session, &request.sql).await?;
+        Ok::<_, QueryError>(prepared.schema().unwrap_or_else(|| Arc::new(Schema::empty())))
+    };
+    match prepared.await {
+        Ok(schema) => whole(dialect, &schema, &End::done(0), started),
+        Err(error) => whole(dialect, &Schema::empty(), &End::failed(&error), started),
+    }
+}
+
+fn parse(body: Result<Bytes, BytesRejection>) -> Result<Request, QueryError> {
+    let invalid = |message: String| QueryError::new(ErrorKind::InvalidText, message);
+    let body = body.map_err(|rejection| invalid(rejection.body_text()))?;
+    serde_json::from_slice(&body).map_err(|error| invalid(format!("request body: {error}")))
+}
+
+async fn execute(session: &Session, request: &Request) -> Result<Answer, QueryError> {
+    if request.forced_to_push_down {
+        session.set("nyala.use_cubes", "off")?;
+    }
+    if request.forced_to_index {
+        session.set("nyala.pushdown", "off")?;
+    }
+    let prepared = prepared(session, &request.sql).await?;
+    let needed = prepared.parameter_types().len();
+    let given = request.params.as_deref().unwrap_or_default();
+    if given.len() < needed {
+        let message = format!("the statement has {needed} parameters, but {} were given", given.len());
+        return Err(QueryError::new(ErrorKind::InvalidParameter, message));
+    }
+    // Drivers also count the placeholders in comments.
+    let values = given.iter().take(needed).map(Parameter::value).collect();
+    session.execute(&prepared, values).await
+}
+
+/// The statement as it is written, or with names in lower case if its names are not known.
+async fn prepared(session: &Session, sql: &str) -> Result<Prepared, QueryError> {
+    let sql = translate(sql);
+    match read(session, &sql).await {
+        Err(error) if is_unknown_name(&error) => {
+            let lower = with_lower_names(&sql);
+            if lower == sql {
+                return Err(error);
+            }
+            // The first error has the names as the client knows them.
+            read(session, &lower)
+                .await
+                .map_err(|second| if is_unknown_name(&second) { error } else { second })
+        }
+        read => read,
+    }
+}
+
+async fn read(session: &Session, sql: &str) -> Result<Prepared, QueryError> {
+    let mut statements = match session.read(sql)? {
+        Text::Ready(prepared) => return Ok(prepared),
+        Text::Statements(statements) => statements.into_iter(),
+    };
+    match (statements.next(), statements.next()) {
+        (Some(statement), None) => session.prepare(statement).await,
+        _ => Err(QueryError::new(ErrorKind::InvalidText, "`sql` must hold exactly one statement")),
+    }
+}
+
+fn is_unknown_name(error: &QueryError) -> bool {
+    matches!(error.kind, ErrorKind::UndefinedTable | ErrorKind::UndefinedColumn)
+}
+
+/// The end of an answer.
+#[derive(Default)]
+struct End {
+    rows: u64,
+    affected: u64,
+    partial: bool,
+    error: Option<String>,
+    route: Option<Value>,
+}
+
+impl End {
+    fn done(affected: u64) -> Self {
+        Self { affected, ..Self::default() }
+    }
+
+    fn failed(error: &QueryError) -> Self {
+        Self { error: Some(text_of(error)), ..Self::default() }
+    }
+
+    /// The fields behind the rows, without the brace before them.
+    fn fields(&self, started: Instant) -> String {
+        let route = self.route.as_ref().unwrap_or(&Value::Null);
+        let chosen =
+            route["aggregations"].as_array().into_iter().flatten().filter(|found| !found["cube"].is_null());
+        let realizations = chosen.map(|found| {
+            json!({
+                "modelId": found["cube"],
+                "modelAlias": found["cube"],
+                "layoutId": -1,
+                "indexType": "Agg Index",
+            })
+        });
+        let realizations: Vec<Value> = realizations.collect();
+        let from_cubes = !route["answered_from"].is_null();
+        let bytes =
+            ["memory", "disk", "store"].iter().filter_map(|place| route["bytes_read"].get(*place)?.as_u64());
+        let fields = json!({
+            "affectedRowCount": self.affected,
+            "isException": self.error.is_some(),
+            "exceptionMessage": self.error,
+            "queryId": route["query"].as_u64().map(|query| query.to_string()),
+            "duration": u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            "cube": if from_cubes { route["answered_from"].clone() } else { json!("") },
+            "pushDown": !from_cubes && self.error.is_none(),
+            "partial": self.partial,
+            "totalScanCount": 0,
+            "totalScanBytes": bytes.sum::<u64>(),
+            "resultRowCount": self.rows,
+            "hitExceptionCache": false,
+            "storageCacheUsed": route["result_cache"].as_bool().unwrap_or(false),
+            "isTimeout": false,
+            "traceUrl": null,
+            "realizations": realizations,
+            "server": "nyala",
+        });
+        fields.to_string().trim_start_matches('{').to_owned()
+    }
+}
+
+fn head(dialect: Dialect, schema: &Schema) -> String {
+    let envelope = if dialect == Dialect::Envelope { "{\"code\":\"000\",\"data\":" } else { "" };
+    format!("{envelope}{{\"columnMetas\":{},\"results\":[", columns_of(schema))
+}
+
+fn tail(dialect: Dialect, end: &End, started: Instant) -> String {
+    let envelope = if dialect == Dialect::Envelope { ",\"msg\":\"\"}" } else { "" };
+    // The last brace of the fields closes the answer.
+    format!("],{}{envelope}", end.fields(started))
+}
+
+/// An answer without rows.
+fn whole(dialect: Dialect, schema: &Schema, end: &End, started: Instant) -> Response {
+    respond(Body::from(head(dialect, schema) + &tail(dialect, end, started)))
+}
+
+fn respond(body: Body) -> Response {
+    ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")], body).into_response()
+}
+
+async fn of_rows(rows: RowStream, part: Part, dialect: Dialect, started: Instant) -> Response {
+    let first = head(dialect, &rows.schema()).into_bytes();
+    let mut writer = Writer { rows, part, batch: None, written: 0, dialect, started, ended: false };
+    let mut ahead = first;
+    while ahead.len() < AHEAD_BYTES {
+        match writer.next_chunk().await {
+            Some(chunk) => ahead.extend_from_slice(&chunk),
+            None => return respond(Body::from(ahead)),
+        }
+    }
+    let rest = stream::unfold(writer, |mut writer| async move {
+        let chunk = writer.next_chunk().await?;
+        Some((Ok::<_, QueryError>(Bytes::from(chunk)), writer))
+    });
+    let ahead = stream::once(async move { Ok(Bytes::from(ahead)) });
+    respond(Body::from_stream(ahead.chain(rest)))
+}
+
+struct Writer {
+    rows: RowStream,
+    part: Part,
+    /// Rows of the last batch that are not written.
+    batch: Option<arrow::record_batch::RecordBatch>,
+    written: u64,
+    dialect: Dialect,
+    started: Instant,
+    ended: bool,
+}
+
+impl Writer {
+    /// The next bytes; none after the last.
+    async fn next_chunk(&mut self) -> Option<Vec<u8>> {
+        if self.ended {
+            return None;
+        }
+        let mut out = Vec::new();
+        let end = match self.add_rows(&mut out).await {
+            Ok(true) => return Some(out),
+            Ok(false) => End::default(),
+            Err(error) => {
+                tracing::debug!(error = hide_values(&error.message), "a query of a Kylin client failed");
+                out.clear();
+                End::failed(&error)
+            }
+        };
+        self.ended = true;
+        let (rows, route) = (self.written, Some(route_of(&self.rows.profile())));
+        out.extend_from_slice(tail(self.dialect, &End { rows, route, ..end }, self.started).as_bytes());
+        Some(out)
+    }
+
+    /// Adds some rows; false if there are no more, or no more are wanted.
+    async fn add_rows(&mut self, out: &mut Vec<u8>) -> Result<bool, QueryError> {
+        if self.part.most == 0 {
+            self.rows.enough();
+            return Ok(false);
+        }
+        let batch = match self.batch.take() {
+            Some(batch) => batch,
+            None => match self.rows.next().await.transpose()? {
+                Some(batch) => batch,
+                None => return Ok(false),
+            },
+        };
+        let skipped = usize::try_from(self.part.skip).unwrap_or(usize::MAX).min(batch.num_rows());
+        self.part.skip -= skipped as u64;
+        let wanted = usize::try_from(self.part.most).unwrap_or(usize::MAX);
+        let count = (batch.num_rows() - skipped).min(CHUNK_ROWS).min(wanted);
+        write_rows(&batch.slice(skipped, count), self.written == 0, out)?;
+        self.written += count as u64;
+        self.part.most = self.part.most.saturating_sub(count as u64);
+        let rest = skipped + count;
+        if rest < batch.num_rows() {
+            self.batch = Some(batch.slice(rest, batch.num_rows() - rest));
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn limits_of_request_and_statement_both_count() {
+        let part = |body: &str| serde_json::from_str::<Request>(body).unwrap().part();
+        assert_eq!(part(r#"{"sql": "x"}"#).most, u64::MAX);
+        assert_eq!(part(r#"{"sql": "x", "limit": 0, "offset": 0}"#).most, u64::MAX);
+        let toggled = r#"{"sql": "x", "limit": 50000, "offset": 7, "backdoorToggles": {"ATTR_STATEMENT_MAX_ROWS": "5"}}"#;
+        assert_eq!((part(toggled).skip, part(toggled).most), (7, 5));
+        assert_eq!(part(r#"{"sql": "x", "acceptPartial": false, "unknown": {}, "project": null}"#).skip, 0);
+    }
+
+    #[test]
+    fn parameters_have_the_types_of_their_classes() {
+        let value = |body: &str| serde_json::from_str::<Parameter>(body).unwrap().value();
+        assert_eq!(value(r#"{"className": "java.lang.Integer", "value": "7"}"#), ScalarValue::Int64(Some(7)));
+        assert_eq!(
+            value(r#"{"className": "java.lang.Double", "value": "0.5"}"#),
+            ScalarValue::Float64(Some(0.5))
+        );
+        let text = |text: &str| ScalarValue::Utf8(Some(text.to_owned()));
+        assert_eq!(value(r#"{"className": "java.sql.Date", "value": "1997-03-31"}"#), text("1997-03-31"));
+        assert_eq!(value(r#"{"className": "java.lang.Long", "value": "x"}"#), text("x"));
+        assert_eq!(value(r#"{"className": "java.lang.Object"}"#), ScalarValue::Null);
+    }
+
+    #[test]
+    fn the_end_closes_what_the_head_has_opened() {
+        for dialect in [Dialect::Bare, Dialect::Envelope] {
+            let body = head(dialect, &Schema::empty()) + &tail(dialect, &End::done(3), Instant::now());
+            let whole: Value = serde_json::from_str(&body).unwrap();
+            let answer = if dialect == Dialect::Bare { &whole } else { &whole["data"] };
+            assert_eq!(answer["affectedRowCount"], 3);
+            assert_eq!(answer["isException"], false);
+            assert_eq!(answer["results"], json!([]));
+        }
+    }
+}
