@@ -1,0 +1,14 @@
+import { runTests } from './harness';
+import './api.spec';
+import './cubes.spec';
+import './failures.spec';
+import './lib.spec';
+import './login.spec';
+import './misses.spec';
+import './screens.spec';
+import './served.spec';
+import './shots.spec';
+import './sql.spec';
+import './users.spec';
+
+export const run = runTests;
