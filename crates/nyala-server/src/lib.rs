@@ -8,11 +8,13 @@ pub mod auth;
 mod door;
 mod error;
 mod http;
+mod kylin;
 pub mod metrics;
 mod net;
 pub mod pgwire;
 pub mod profile;
 pub mod rest;
+mod route;
 mod rows;
 pub mod serve;
 

@@ -287,6 +287,23 @@ fn http_wants_a_password_or_a_token() {
 }
 
 #[test]
+fn a_statement_is_shown_to_its_user_and_to_superusers() {
+    let (_star, server) = start();
+    let asked =
+        request(&server, "POST", "/api/v1/query", &basic("ann", "secret"), "{\"sql\": \"SELECT 7\"}").1;
+    let number =
+        asked.lines().find_map(|line| line.strip_prefix("x-nyala-query: ")).unwrap().trim().to_owned();
+    let show = |authorization: &str| {
+        request(&server, "GET", &format!("/api/v1/queries/{number}"), authorization, "")
+    };
+    let (status, body) = show(&basic("ann", "secret"));
+    assert!(status == 200 && body.contains("SELECT 7"), "{body}");
+    assert_eq!(show(&basic("root", "r'oot")).0, 200);
+    let (status, body) = show(&basic("bob", "bob"));
+    assert!(status == 404 && !body.contains("SELECT 7"), "{body}");
+}
+
+#[test]
 fn psycopg_logs_in_over_tls() {
     let keys = Keys::make();
     let star = prepared();

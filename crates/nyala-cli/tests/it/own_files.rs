@@ -54,7 +54,7 @@ impl Place {
         let answer = String::from_utf8(send(self.http.parse().unwrap(), request.as_bytes())).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Response { status, body: body.to_owned() }
+        Response { status, head: head.to_owned(), body: body.to_owned() }
     }
 
     fn query(&self, sql: &str) -> Vec<Vec<String>> {

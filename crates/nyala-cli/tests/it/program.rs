@@ -27,6 +27,13 @@ pub fn run(command: &mut Command) -> String {
     finished.stdout
 }
 
+/// Runs a program that installs packages or has tests of its own, which takes minutes on a slow machine.
+pub fn run_long(command: &mut Command) -> String {
+    let finished = Running::start(command).finish(Duration::from_secs(900));
+    assert_eq!(finished.code, Some(0), "{command:?}\n{}\n{}", finished.stdout, finished.stderr);
+    finished.stdout
+}
+
 /// Runs a program that may fail.
 pub fn try_run(command: &mut Command) -> Finished {
     Running::start(command).finish(PATIENCE)

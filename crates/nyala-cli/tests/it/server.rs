@@ -159,6 +159,8 @@ pub fn rows_of(document: &Value) -> Vec<Vec<String>> {
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,
+    /// The status line and the headers.
+    pub head: String,
     pub body: String,
 }
 
@@ -183,7 +185,7 @@ fn exchange(address: SocketAddr, request: &[u8]) -> Response {
         .split_once("\r\n\r\n")
         .unwrap_or_else(|| panic!("no response from {address} but {received:?}"));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect(head);
-    Response { status, body: body.to_owned() }
+    Response { status, head: head.to_owned(), body: body.to_owned() }
 }
 
 /// Sends bytes and reads the response until the server closes the connection. A server may

@@ -10,16 +10,47 @@ use std::time::Instant;
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use axum::body::{Body, Bytes};
+use axum::http::StatusCode;
 use futures::{StreamExt, stream};
 use nyala_engine::{ErrorKind, QueryError, RowStream, hide_values};
 
 use super::formats::{Encode, Format, Summary};
+use crate::http::ApiError;
+use crate::route::route_of;
 
 /// How much of a result is encoded before the status line is sent.
 const AHEAD_BYTES: usize = 64 << 10;
 
+/// What else is asked of an answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted {
+    /// Rows at most.
+    pub max_rows: Option<u64>,
+    /// How it was made.
+    pub route: bool,
+}
+
+impl Wanted {
+    /// Fails if the answer could not say what is asked of it: only a document of JSON has an end with further fields.
+    pub fn check(self, format: Format) -> Result<(), ApiError> {
+        let field = if self.route { "route" } else { "max_rows" };
+        if format == Format::Json || !(self.route || self.max_rows.is_some()) {
+            return Ok(());
+        }
+        let message = format!("`{field}` needs an answer of `application/json`");
+        Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", message).hint(
+            "leave it out, write LIMIT, or ask `GET /api/v1/queries/{id}` for the number in `x-nyala-query`",
+        ))
+    }
+}
+
 /// The body of a statement that gives rows.
-pub async fn of_rows(rows: RowStream, format: Format, started: Instant) -> Result<Body, QueryError> {
+pub async fn of_rows(
+    rows: RowStream,
+    format: Format,
+    wanted: Wanted,
+    started: Instant,
+) -> Result<Body, QueryError> {
     let encoder = format.encoder(rows.schema()).map_err(not_encodable)?;
     let mut producer = Producer {
         rows,
@@ -28,6 +59,7 @@ pub async fn of_rows(rows: RowStream, format: Format, started: Instant) -> Resul
         rows_per_chunk: format.rows_per_chunk(),
         started,
         row_count: 0,
+        wanted,
         stage: Stage::Head,
     };
     let mut first = Vec::new();
@@ -62,7 +94,8 @@ pub fn of_completion(
     started: Instant,
 ) -> Result<Body, QueryError> {
     let schema = std::sync::Arc::new(arrow::datatypes::Schema::empty());
-    let summary = Summary { rows: rows.unwrap_or(0), elapsed: started.elapsed(), tag: Some(tag) };
+    let rows = rows.unwrap_or(0);
+    let summary = Summary { rows, elapsed: started.elapsed(), tag: Some(tag), ..Summary::default() };
     let mut out = Vec::new();
     let write = || {
         let mut encoder = format.encoder(schema)?;
@@ -91,6 +124,7 @@ struct Producer {
     rows_per_chunk: usize,
     started: Instant,
     row_count: u64,
+    wanted: Wanted,
     stage: Stage,
 }
 
@@ -106,8 +140,7 @@ impl Producer {
             Stage::Rows => match self.next_rows().await? {
                 Some(rows) => self.encoder.rows(&rows, &mut out).map_err(not_encodable)?,
                 None => {
-                    let elapsed = self.started.elapsed();
-                    let summary = Summary { rows: self.row_count, elapsed, tag: None };
+                    let summary = self.summary();
                     self.encoder.tail(&summary, &mut out).map_err(not_encodable)?;
                     self.stage = Stage::Done;
                 }
@@ -117,7 +150,18 @@ impl Producer {
         Ok(Some(out))
     }
 
-    /// The next rows, at most as many as are encoded at one go.
+    /// What the end of the answer tells.
+    fn summary(&mut self) -> Summary {
+        // Rows are taken until one more than wanted is there, so that the answer knows.
+        let more = self.wanted.max_rows.map(|_| self.batch.is_some());
+        if self.batch.take().is_some() {
+            self.rows.enough();
+        }
+        let route = self.wanted.route.then(|| route_of(&self.rows.profile()));
+        Summary { rows: self.row_count, elapsed: self.started.elapsed(), tag: None, more, route }
+    }
+
+    /// The next rows, at most as many as are encoded at one go; none if those that were wanted have been given.
     async fn next_rows(&mut self) -> Result<Option<RecordBatch>, QueryError> {
         let (batch, start) = match self.batch.take() {
             Some(pending) => pending,
@@ -127,7 +171,12 @@ impl Producer {
             },
         };
         let left = batch.num_rows().saturating_sub(start);
-        let count = left.min(self.rows_per_chunk);
+        let wanted = self.wanted.max_rows.map_or(u64::MAX, |most| most.saturating_sub(self.row_count));
+        let count = left.min(self.rows_per_chunk).min(usize::try_from(wanted).unwrap_or(usize::MAX));
+        if count == 0 && left > 0 {
+            self.batch = Some((batch, start));
+            return Ok(None);
+        }
         self.row_count = self.row_count.saturating_add(count as u64);
         let rows = batch.slice(start, count);
         if count < left {

@@ -4,6 +4,7 @@ mod body;
 mod changes;
 mod compress;
 mod compressed;
+mod console;
 mod door;
 pub mod formats;
 mod health;

@@ -2,15 +2,19 @@
 
 use std::time::Instant;
 
+use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use nyala_engine::{ErrorKind, SessionOptions};
 use serde::Deserialize;
+use serde_json::Value;
 
+use super::body::Wanted;
 use super::query::{requested_format, respond};
 use crate::http::{ApiError, Caller, Shared};
+use crate::route::statement;
 
 /// The running queries.
 const RUNNING: &str = "SELECT * FROM system.queries ORDER BY node, query_id";
@@ -45,7 +49,7 @@ async fn answer(
     let started = Instant::now();
     let format = requested_format(headers)?;
     let session = shared.engine.session(options);
-    respond(session.query(sql).await?, format, started).await
+    respond(session.query(sql).await?, format, Wanted::default(), started).await
 }
 
 /// The query parameters of a request to end a query.
@@ -54,6 +58,27 @@ async fn answer(
 pub struct Place {
     /// The node that runs it; without it, this one.
     node: Option<String>,
+}
+
+/// A statement of this node that runs or ended lately: how far it is, and how it is answered.
+pub async fn one(
+    State(shared): State<Shared>,
+    Caller(options): Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let profile = shared.engine.session(options).profile(number_of(&id)?);
+    profile.map(|profile| Json(statement(&profile))).map_err(|error| {
+        let hint = error.hint.unwrap_or_default();
+        ApiError::new(StatusCode::NOT_FOUND, "not_found", error.message).hint(hint)
+    })
+}
+
+fn number_of(id: &str) -> Result<u64, ApiError> {
+    id.parse().map_err(|_| {
+        let message = format!("`{id}` is not the number of a query");
+        ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", message)
+            .hint("`GET /api/v1/queries` lists what runs")
+    })
 }
 
 /// Ends a query, like `KILL QUERY`.
@@ -67,11 +92,7 @@ pub async fn kill(
         ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", rejection.body_text())
             .hint("there is `node`, the name of a node in `system.nodes`")
     })?;
-    let number: u64 = id.parse().map_err(|_| {
-        let message = format!("`{id}` is not the number of a query");
-        ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", message)
-            .hint("`GET /api/v1/queries` lists what runs")
-    })?;
+    let number = number_of(&id)?;
     let node = place.node.map(|name| format!(" ON NODE '{}'", name.replace('\'', "''")));
     let statement = format!("KILL QUERY {number}{}", node.unwrap_or_default());
     match shared.engine.session(options).query(&statement).await {

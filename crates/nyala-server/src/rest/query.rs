@@ -3,16 +3,20 @@
 use std::time::Instant;
 
 use axum::body::Bytes;
-use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use nyala_engine::{Answer, QueryError, Session, Statement, Text};
+use nyala_engine::{Answer, Prepared, QueryError, Session, Statement, Text};
+use serde::Deserialize;
 
-use super::body;
+use super::body::{self, Wanted};
 use super::formats::Format;
 use super::request::{QueryRequest, require_json, unreadable_body};
 use crate::http::{ApiError, Caller, Shared};
+
+/// The number of the statement on this node, for `GET` and `DELETE` of `/api/v1/queries/{id}`.
+const QUERY: HeaderName = HeaderName::from_static("x-nyala-query");
 
 /// Answers one statement in a session of its own.
 ///
@@ -28,14 +32,78 @@ pub async fn query(
     require_json(&headers)?;
     let body = body.map_err(|rejection| unreadable_body(&rejection, shared.max_body_bytes))?;
     let request = QueryRequest::parse(&body)?;
+    let wanted = Wanted { max_rows: request.max_rows, route: request.route };
+    wanted.check(format)?;
     let session = shared.engine.session(options);
+    if request.route {
+        session.set("nyala.show_route", "on")?;
+    }
     for setting in request.settings() {
         let (name, value) = setting?;
         session.set(name, &value)?;
     }
     let parameters = request.parameters()?;
     let answer = execute(&session, &request.sql, parameters).await?;
-    respond(answer, format, started).await
+    respond(answer, format, wanted, started).await
+}
+
+/// What a link asks.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    sql: String,
+    /// The schema of names without one.
+    search_path: Option<String>,
+    max_rows: Option<u64>,
+    #[serde(default)]
+    route: bool,
+    /// The name of a format, for programs that cannot send headers.
+    format: Option<String>,
+}
+
+/// `GET /api/v1/query`: an answer behind a link. It changes nothing: browsers follow links of other sites, and look ahead.
+pub async fn linked(
+    State(shared): State<Shared>,
+    Caller(options): Caller,
+    headers: HeaderMap,
+    link: Result<Query<Link>, QueryRejection>,
+) -> Result<Response, ApiError> {
+    let started = Instant::now();
+    let Query(link) = link.map_err(|rejection| {
+        ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", rejection.body_text())
+            .hint("there are `sql`, `search_path`, `max_rows`, `route` and `format`")
+    })?;
+    let format = match &link.format {
+        Some(name) => Format::named(name).ok_or_else(|| {
+            let message = format!("there is no format `{name}`");
+            ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", message)
+                .hint("there are json, ndjson, csv, arrow and parquet")
+        })?,
+        None => requested_format(&headers)?,
+    };
+    let wanted = Wanted { max_rows: link.max_rows, route: link.route };
+    wanted.check(format)?;
+    let session = shared.engine.session(options);
+    if let Some(schema) = &link.search_path {
+        session.set("search_path", schema)?;
+    }
+    if link.route {
+        session.set("nyala.show_route", "on")?;
+    }
+    let prepared = prepare(&session, &link.sql).await?;
+    if prepared.changes() || prepared.statement().ends_work() || prepared.schema().is_none() {
+        let message = "a link only asks for rows: this statement gives none, or changes something";
+        return Err(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+            .hint("send it with POST"));
+    }
+    respond(session.execute(&prepared, Vec::new()).await?, format, wanted, started).await
+}
+
+async fn prepare(session: &Session, sql: &str) -> Result<Prepared, ApiError> {
+    Ok(match session.read(sql)? {
+        Text::Ready(prepared) => prepared,
+        Text::Statements(statements) => session.prepare(only(statements)?).await?,
+    })
 }
 
 async fn execute(
@@ -43,10 +111,7 @@ async fn execute(
     sql: &str,
     parameters: Vec<datafusion::common::ScalarValue>,
 ) -> Result<Answer, ApiError> {
-    let prepared = match session.read(sql)? {
-        Text::Ready(prepared) => prepared,
-        Text::Statements(statements) => session.prepare(only(statements)?).await?,
-    };
+    let prepared = prepare(session, sql).await?;
     let (needed, given) = (prepared.parameter_types().len(), parameters.len());
     if needed != given {
         let message = format!("the statement has {needed} parameters, but {given} were given");
@@ -67,16 +132,29 @@ fn only(statements: Vec<Statement>) -> Result<Statement, ApiError> {
     }
 }
 
-pub async fn respond(answer: Answer, format: Format, started: Instant) -> Result<Response, ApiError> {
+pub async fn respond(
+    answer: Answer,
+    format: Format,
+    wanted: Wanted,
+    started: Instant,
+) -> Result<Response, ApiError> {
+    let query = match &answer {
+        Answer::Rows(rows) => Some(rows.query_id()),
+        Answer::Done(_) => None,
+    };
     let body: Result<_, QueryError> = match answer {
-        Answer::Rows(rows) => body::of_rows(rows, format, started).await,
+        Answer::Rows(rows) => body::of_rows(rows, format, wanted, started).await,
         Answer::Done(done) => body::of_completion(done.tag, done.rows, format, started),
     };
     let content_type = HeaderValue::from_static(format.media_type());
     // Results are of one moment, and may be large.
     let headers =
         [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
-    Ok((headers, body?).into_response())
+    let mut response = (headers, body?).into_response();
+    if let Some(query) = query {
+        response.headers_mut().insert(QUERY, HeaderValue::from(query));
+    }
+    Ok(response)
 }
 
 pub fn requested_format(headers: &HeaderMap) -> Result<Format, ApiError> {

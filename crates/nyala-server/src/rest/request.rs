@@ -23,6 +23,12 @@ pub struct QueryRequest {
     /// Session settings for this request only.
     #[serde(default)]
     pub settings: BTreeMap<String, Value>,
+    /// Rows to send at most; the answer then tells whether there are more.
+    #[serde(default)]
+    pub max_rows: Option<u64>,
+    /// Whether the answer tells how it was made.
+    #[serde(default)]
+    pub route: bool,
 }
 
 impl QueryRequest {

@@ -6,11 +6,11 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
-use axum::routing::{delete, get, post};
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use super::{changes, compress, compressed, health, jobs, profiles, queries, query, rows, whole};
+use super::{changes, compress, compressed, console, health, jobs, profiles, queries, query, rows, whole};
 use crate::http::{ApiError, Shared, login, origin};
 
 /// All routes of the HTTP door.
@@ -18,9 +18,9 @@ pub fn router(shared: Shared) -> Router {
     let api = Router::new()
         .route("/api/v1/", get(index))
         .route("/api/v1", get(index))
-        .route("/api/v1/query", post(query::query).layer(from_fn(compress::compress)))
+        .route("/api/v1/query", get(query::linked).post(query::query).layer(from_fn(compress::compress)))
         .route("/api/v1/queries", get(queries::list))
-        .route("/api/v1/queries/{id}", delete(queries::kill))
+        .route("/api/v1/queries/{id}", get(queries::one).delete(queries::kill))
         .route("/api/v1/tables/{table}/rows", post(rows::load))
         .route("/api/v1/tables/{table}/changes", get(changes::follow))
         .route("/api/v1/jobs", get(jobs::list))
@@ -29,6 +29,12 @@ pub fn router(shared: Shared) -> Router {
         .route_layer(from_fn_with_state(shared.clone(), login::require))
         // Without the login above: a request for a token shows its password to the handler.
         .route("/api/v1/token", post(login::token))
+        .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
+        .route_layer(from_fn(whole::for_old_clients))
+        .route_layer(from_fn(count));
+    let kylin = crate::kylin::routes()
+        .route_layer(from_fn_with_state(shared.clone(), compressed::decompress))
+        .route_layer(from_fn_with_state(shared.clone(), login::require))
         .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
         .route_layer(from_fn(whole::for_old_clients))
         .route_layer(from_fn(count));
@@ -44,10 +50,12 @@ pub fn router(shared: Shared) -> Router {
         .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign));
     Router::new()
         .merge(api)
+        .merge(kylin)
         .route("/healthz", get(health::live))
         .route("/readyz", get(health::ready))
         .merge(metrics)
         .merge(profiles)
+        .merge(console::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(shared.max_body_bytes))
@@ -60,7 +68,9 @@ async fn index() -> Json<Value> {
         "version": env!("CARGO_PKG_VERSION"),
         "endpoints": {
             "query": "POST /api/v1/query",
+            "link": "GET /api/v1/query?sql=",
             "queries": "GET /api/v1/queries",
+            "one query": "GET /api/v1/queries/{id}",
             "kill": "DELETE /api/v1/queries/{id}",
             "load rows": "POST /api/v1/tables/{table}/rows",
             "follow changes": "GET /api/v1/tables/{table}/changes",

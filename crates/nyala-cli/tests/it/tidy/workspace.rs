@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-/// Build output, and the folders that the demo and a server write where they are started.
-const SKIPPED_FOLDERS: [&str; 3] = ["target", "nyala-demo", "nyala-data"];
+/// Build output, packages that npm brings, and the folders that the demo and a server write where they are started.
+const SKIPPED_FOLDERS: [&str; 4] = ["target", "node_modules", "nyala-demo", "nyala-data"];
 
 /// One file of the repository.
 pub struct File {

@@ -367,6 +367,13 @@ impl Connection {
             return self.suspended();
         }
         let tag = rows.tag.text(sent);
+        if self.session.shows_route()
+            && let Some(route) = rows.route()
+        {
+            // Clients of PostgreSQL get other quotes for these, which would break the document.
+            let route = route.to_string().replace('`', "\\u0060");
+            self.notice(Some(Failure::notice(format!("route: {route}"))))?;
+        }
         portal.progress = Progress::Finished;
         let bound = Arc::clone(&portal.bound);
         self.perform(&bound.stored.plan).await?;

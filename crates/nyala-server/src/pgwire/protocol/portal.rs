@@ -19,6 +19,7 @@ use crate::pgwire::commands::command::Command;
 use crate::pgwire::commands::cursors::StoredRows;
 use crate::pgwire::errors::{Failure, Stop};
 use crate::pgwire::values::encode::{RowWriter, WriteRows};
+use crate::route::route_of;
 
 /// Rows encoded between two looks at the socket. Small, so that the first rows leave early and a
 /// client that went away is noticed.
@@ -171,6 +172,11 @@ impl Rows {
     /// Rows that are here already.
     pub fn ready(batch: RecordBatch, tag: RowsTag) -> Self {
         Self { schema: batch.schema(), tag, writer: None, stream: None, rest: Some(batch) }
+    }
+
+    /// How they were made; none if they are not the engine's.
+    pub fn route(&self) -> Option<serde_json::Value> {
+        self.stream.as_ref().map(|stream| route_of(&stream.profile()))
     }
 
     /// Sends rows until there are no more, or `limit` have been sent. Gives how many were sent, and

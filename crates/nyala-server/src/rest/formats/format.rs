@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 
-use super::{arrow_stream, csv, json, ndjson};
+use super::{arrow_stream, csv, json, ndjson, parquet_file};
 
 /// How a result is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub enum Format {
     Csv,
     /// Arrow IPC stream.
     Arrow,
+    /// A Parquet file.
+    Parquet,
 }
 
 /// Facts that are known once the last row is written.
@@ -31,6 +33,10 @@ pub struct Summary {
     pub elapsed: Duration,
     /// For statements that give no rows: the completed command, `CREATE CUBE` for instance.
     pub tag: Option<String>,
+    /// Whether there are more rows than were asked for, if a bound was asked for.
+    pub more: Option<bool>,
+    /// How the answer was made, if that was asked for.
+    pub route: Option<serde_json::Value>,
 }
 
 /// Writes one result: [`head`](Encode::head) once, [`rows`](Encode::rows) for each batch, then
@@ -52,7 +58,19 @@ impl fmt::Debug for dyn Encode {
 
 impl Format {
     /// Every format, the preferred one first.
-    pub const ALL: [Format; 4] = [Format::Json, Format::NdJson, Format::Csv, Format::Arrow];
+    pub const ALL: [Format; 5] = [Format::Json, Format::NdJson, Format::Csv, Format::Arrow, Format::Parquet];
+
+    /// The format of this name.
+    pub fn named(name: &str) -> Option<Format> {
+        Some(match name {
+            "json" => Format::Json,
+            "ndjson" => Format::NdJson,
+            "csv" => Format::Csv,
+            "arrow" => Format::Arrow,
+            "parquet" => Format::Parquet,
+            _ => return None,
+        })
+    }
 
     /// Value of the `Content-Type` header.
     pub fn media_type(self) -> &'static str {
@@ -61,6 +79,7 @@ impl Format {
             Format::NdJson => "application/x-ndjson",
             Format::Csv => "text/csv; charset=utf-8; header=present",
             Format::Arrow => "application/vnd.apache.arrow.stream",
+            Format::Parquet => "application/vnd.apache.parquet",
         }
     }
 
@@ -72,6 +91,7 @@ impl Format {
             Format::NdJson => Box::new(ndjson::NdJson::try_new(schema)?),
             Format::Csv => Box::new(csv::Csv::try_new(schema)?),
             Format::Arrow => Box::new(arrow_stream::ArrowStream::try_new(schema)?),
+            Format::Parquet => Box::new(parquet_file::ParquetFile::try_new(schema)?),
         })
     }
 
@@ -81,6 +101,7 @@ impl Format {
             Format::Json | Format::NdJson | Format::Csv => 1024,
             // Nothing is converted, and every message carries a header of its own.
             Format::Arrow => usize::MAX,
+            Format::Parquet => 8192,
         }
     }
 

@@ -74,7 +74,15 @@ impl Encode for Json {
             out.extend_from_slice(b",\"command\":");
             write_json(tag, out)?;
         }
-        writeln!(out, ",\"elapsed_ms\":{:.3}}}", summary.elapsed.as_secs_f64() * 1000.0)?;
+        write!(out, ",\"elapsed_ms\":{:.3}", summary.elapsed.as_secs_f64() * 1000.0)?;
+        if let Some(more) = summary.more {
+            write!(out, ",\"more\":{more}")?;
+        }
+        if let Some(route) = &summary.route {
+            out.extend_from_slice(b",\"route\":");
+            write_json(route, out)?;
+        }
+        out.extend_from_slice(b"}\n");
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ mod csv;
 mod format;
 mod json;
 mod ndjson;
+mod parquet_file;
 mod type_name;
 mod value;
 

@@ -179,7 +179,9 @@ fn bytes(format: Format, batch: &RecordBatch, times: u64, tag: Option<&str>) -> 
     }
     let rows = times * batch.num_rows() as u64;
     let elapsed = Duration::from_micros(1500);
-    encoder.tail(&Summary { rows, elapsed, tag: tag.map(str::to_owned) }, &mut out).unwrap();
+    encoder
+        .tail(&Summary { rows, elapsed, tag: tag.map(str::to_owned), ..Summary::default() }, &mut out)
+        .unwrap();
     out
 }
 
