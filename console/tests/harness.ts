@@ -107,6 +107,10 @@ async function runOne({ name, body }: Test, server: Nyala, browser: Browser): Pr
   const page = await context.newPage();
   page.setDefaultTimeout(15_000);
   const problems = watch(page, proxy.url);
+  const refused: string[] = [];
+  page.on('response', (response) => {
+    if (response.status() >= 400) refused.push(`${response.status()} ${response.request().postData() ?? response.url()}`);
+  });
   let refusalsAllowed = false;
   const url = `${proxy.url}/console/`;
   const world: World = {
@@ -142,7 +146,7 @@ async function runOne({ name, body }: Test, server: Nyala, browser: Browser): Pr
   try {
     await body(world);
     const bad = problems.filter((text) => !(refusalsAllowed && text.includes('Failed to load resource')));
-    check(bad.length === 0, `problems in the browser: ${bad.join(' | ')}`);
+    check(bad.length === 0, `problems in the browser: ${bad.join(' | ')}; refused: ${refused.join(' | ')}`);
     return null;
   } catch (error) {
     await world.shot(`failed-${name.replace(/\W+/g, '-')}`).catch(() => undefined);
