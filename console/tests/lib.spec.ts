@@ -43,12 +43,25 @@ unit('a result is read whatever pieces it comes in', async () => {
       ],
       `pieces of ${size}`,
     );
-    equal(stream.end(), { command: null, elapsedMs: 1.5, more: false, route: null });
+    equal(stream.end(), { rows: [], summary: { command: null, elapsedMs: 1.5, more: false, route: null } });
     equal(stream.columns?.[0]?.name, 'a,"rows":[');
   }
   const cut = new ResultStream();
   cut.push(document.slice(0, document.length - 20));
-  equal(cut.end(), null, 'a document without its end');
+  equal(cut.end().summary, null, 'a document without its end');
+});
+
+unit('a row that is longer than a piece is read to its end', async () => {
+  const text = 'x'.repeat(1_000_000);
+  const document = `{"columns":[{"name":"a","type":"text","nullable":true}],"rows":[["${text}"]],"row_count":1}`;
+  for (const share of [0.3, 0.6, 0.9]) {
+    const stream = new ResultStream();
+    const cut = document.length * share;
+    const rows = [...stream.push(document.slice(0, cut)), ...stream.push(document.slice(cut))];
+    const end = stream.end();
+    equal([...rows, ...end.rows], [[text]], `cut at ${share}`);
+    check(end.summary, `an end after a cut at ${share}`);
+  }
 });
 
 unit('a script is taken apart at semicolons that separate', async () => {
@@ -110,7 +123,7 @@ unit('the end of an answer tells whether there is more, and how it was made', as
   stream.push(
     `{"columns":[{"name":"a","type":"bigint","nullable":false}],"rows":[\n[1]],"row_count":1,"elapsed_ms":0.25,"more":true,"route":${JSON.stringify(route)}}\n`,
   );
-  const end = stream.end();
+  const end = stream.end().summary;
   equal([end?.more, end?.elapsedMs, end?.route], [true, 0.25, readRoute(route)]);
   const [hit, miss] = readRoute(route).blocks;
   equal(

@@ -161,7 +161,8 @@ async function readResult(
     result.tookMs = performance.now() - started;
     options.onProgress?.(result);
   }
-  const summary = stream.end();
+  const { rows, summary } = stream.end();
+  for (const row of rows) result.rows.push(row);
   if (!summary) throw brokenStream(result.rows.length);
   result.complete = true;
   result.command = summary.command;

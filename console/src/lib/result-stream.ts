@@ -29,7 +29,7 @@ interface Tail {
 }
 
 const ROWS_MARK = ',"rows":[';
-/** A value that is longer than this is not scanned again for every piece of it that arrives. */
+/** A row that is longer than this is not scanned again for every piece of it that arrives. */
 const PATIENCE_CHARS = 65_536;
 
 const QUOTE = 34;
@@ -56,8 +56,12 @@ export class ResultStream {
     return this.readRows();
   }
 
-  /** What follows the rows, or null if the document ended before its end. */
-  end(): Summary | null {
+  /** Rows that `push` had not looked at yet, and what follows the rows: null if the document broke off. */
+  end(): { rows: Cell[][]; summary: Summary | null } {
+    return { rows: this.inRows ? this.readRows() : [], summary: this.readTail() };
+  }
+
+  private readTail(): Summary | null {
     if (!this.inTail) return null;
     try {
       const tail = JSON.parse(`{${this.rest.trim().replace(/^,/, '')}`) as Tail;

@@ -144,7 +144,9 @@ fn requests_that_are_not_understood_get_their_status() {
     // Deeper than any parser should follow.
     assert_eq!(server.post(&"[".repeat(1 << 20)).status, 400);
     assert_eq!(server.get("/nowhere").status, 404);
-    assert_eq!(server.get("/api/v1/query").status, 405);
+    assert_eq!(server.delete("/api/v1/query").status, 405);
+    let without_sql = server.get("/api/v1/query");
+    assert!(without_sql.status == 400 && without_sql.body.contains("sql"), "{}", without_sql.body);
     server.check_alive("bad requests");
 }
 

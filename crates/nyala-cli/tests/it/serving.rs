@@ -284,7 +284,7 @@ async fn every_system_table_can_be_read_and_joined() {
     let tables = test
         .run("SELECT table_name FROM information_schema.tables WHERE table_schema = 'system' ORDER BY 1")
         .await;
-    assert_eq!(tables.len(), 19, "{tables:?}");
+    assert_eq!(tables.len(), 20, "{tables:?}");
     for table in tables.into_iter().flatten() {
         test.run(&format!("SELECT * FROM system.{table}")).await;
         let count =
