@@ -8,8 +8,8 @@ test('an answer that breaks off keeps its rows and says so', async ({ page, runS
   proxy.cutAfterBytes = 300_000;
   await runSql("SELECT n, 'row ' || n AS name FROM generate_series(1, 90000) n");
   await page.getByRole('alert').getByText('broke off after').waitFor();
-  check((await page.getByRole('gridcell').count()) > 10, 'rows that arrived are shown');
   await page.getByText('not all of the answer').waitFor();
+  await page.getByRole('gridcell').nth(10).waitFor();
 });
 
 test('an error in the middle of an answer is told', async ({ page, runSql, expectRefusals, keep }) => {

@@ -79,6 +79,9 @@ pub struct ServeArgs {
     /// Address for HTTP clients, or a port of this machine; overrides `server.http_listen`
     #[arg(long, value_name = "ADDRESS", value_parser = listen)]
     pub http_listen: Option<SocketAddr>,
+    /// Address for Arrow Flight SQL clients, or a port of this machine; overrides `server.flight_listen`
+    #[arg(long, value_name = "ADDRESS", value_parser = listen)]
+    pub flight_listen: Option<SocketAddr>,
     /// Listen also on addresses that other machines reach when every client may do everything
     #[arg(long)]
     pub allow_unauthenticated: bool,
@@ -101,6 +104,8 @@ impl ServeArgs {
             }),
             self.http_listen
                 .map(|address| Flag::new("server.http_listen", "--http-listen", address.to_string())),
+            self.flight_listen
+                .map(|address| Flag::new("server.flight_listen", "--flight-listen", address.to_string())),
             self.allow_unauthenticated.then(|| {
                 Flag::new("server.allow_unauthenticated", "--allow-unauthenticated", true.to_string())
             }),

@@ -4,15 +4,20 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Writes a line for each way in, with a command that works as it stands.
-pub fn write(
-    out: &mut impl Write,
-    postgres: SocketAddr,
-    http: SocketAddr,
-    socket: Option<&Path>,
-    encrypted: bool,
-    example: &str,
-) -> io::Result<()> {
+/// Where clients connect.
+#[derive(Debug, Clone, Copy)]
+pub struct Ways<'w> {
+    pub postgres: SocketAddr,
+    pub http: SocketAddr,
+    pub flight: Option<SocketAddr>,
+    /// Folder of the socket for clients of this machine.
+    pub socket: Option<&'w Path>,
+    pub encrypted: bool,
+}
+
+/// Writes a line for each way in, with a command or an address that works as it stands.
+pub fn write(out: &mut impl Write, ways: Ways<'_>, example: &str) -> io::Result<()> {
+    let Ways { postgres, http, flight, socket, encrypted } = ways;
     let scheme = if encrypted { "https" } else { "http" };
     let (postgres, http) = (reachable(postgres), reachable(http));
     writeln!(out, "  psql  psql -h {} -p {} -U nyala nyala", postgres.ip(), postgres.port())?;
@@ -23,6 +28,10 @@ pub fn write(
         out,
         "  curl  curl -s {scheme}://{http}/api/v1/query -H 'content-type: application/json' -d '{{\"sql\": \"{example}\"}}'"
     )?;
+    if let Some(flight) = flight.map(reachable) {
+        let scheme = if encrypted { "grpc+tls" } else { "grpc" };
+        writeln!(out, "  adbc  {scheme}://{flight}")?;
+    }
     writeln!(out, "  stop  Ctrl-C")?;
     out.flush()
 }
@@ -46,11 +55,18 @@ mod tests {
     #[test]
     fn commands_name_an_address_that_can_be_reached() {
         let mut out = Vec::new();
-        let (postgres, http) = ("0.0.0.0:5433".parse().unwrap(), "[::]:8090".parse().unwrap());
-        write(&mut out, postgres, http, Some(Path::new("/run/nyala")), false, "SELECT 1").unwrap();
+        let ways = Ways {
+            postgres: "0.0.0.0:5433".parse().unwrap(),
+            http: "[::]:8090".parse().unwrap(),
+            flight: Some("0.0.0.0:50051".parse().unwrap()),
+            socket: Some(Path::new("/run/nyala")),
+            encrypted: false,
+        };
+        write(&mut out, ways, "SELECT 1").unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("psql -h 127.0.0.1 -p 5433"), "{text}");
         assert!(text.contains("psql -h '/run/nyala' -p 5433"), "{text}");
         assert!(text.contains("http://[::1]:8090/api/v1/query"), "{text}");
+        assert!(text.contains("grpc://127.0.0.1:50051"), "{text}");
     }
 }

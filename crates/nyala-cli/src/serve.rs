@@ -10,6 +10,7 @@ use nyala_server::serve::{Running, serve};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ServeArgs;
+use crate::greeting::Ways;
 use crate::open::{Opened, open_node};
 use crate::{config, greeting, stop};
 
@@ -35,12 +36,16 @@ pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Res
     opened.tell_address(&format!("postgres://{}/nyala", greeting::reachable(running.postgres_address)));
     let encrypted = !config.server.tls.certificate.as_os_str().is_empty();
     if config.server.authentication == Authentication::None {
-        for address in [running.postgres_address, running.http_address] {
+        let addresses = [running.postgres_address, running.http_address];
+        for address in addresses.into_iter().chain(running.flight_address) {
             warn_if_open(address);
         }
     }
     if config.server.authentication == Authentication::Password && !encrypted {
-        warn_if_readable(running.http_address);
+        warn_if_readable(running.http_address, "HTTP");
+        if let Some(address) = running.flight_address {
+            warn_if_readable(address, "Flight SQL");
+        }
     }
     // The server also serves if its greeting cannot be written.
     let _ = greet(&running, opened, encrypted, example);
@@ -68,14 +73,20 @@ pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Res
 fn greet(running: &Running, opened: &Opened, encrypted: bool, example: &str) -> anyhow::Result<()> {
     let mut out = stdout().lock();
     writeln!(out, "nyala {} serves `{}`", env!("CARGO_PKG_VERSION"), opened.path().display())?;
-    let (postgres, http) = (running.postgres_address, running.http_address);
-    greeting::write(&mut out, postgres, http, running.postgres_socket.as_deref(), encrypted, example)?;
+    let ways = Ways {
+        postgres: running.postgres_address,
+        http: running.http_address,
+        flight: running.flight_address,
+        socket: running.postgres_socket.as_deref(),
+        encrypted,
+    };
+    greeting::write(&mut out, ways, example)?;
     Ok(())
 }
 
-fn warn_if_readable(http: SocketAddr) {
-    if !http.ip().is_loopback() {
-        tracing::warn!(address = %http, "there is no encryption: whoever is on the way reads passwords sent over HTTP");
+fn warn_if_readable(address: SocketAddr, protocol: &str) {
+    if !address.ip().is_loopback() {
+        tracing::warn!(%address, protocol, "there is no encryption: whoever is on the way reads the passwords that clients send");
     }
 }
 

@@ -36,6 +36,8 @@ struct LoadMessage {
     columns: Vec<String>,
     #[prost(string, optional, tag = "5")]
     label: Option<String>,
+    #[prost(bool, tag = "6")]
+    at_once: bool,
 }
 
 /// After the last row.
@@ -86,6 +88,7 @@ impl LoadMessage {
             table: load.table.name,
             columns: load.columns,
             label: load.label,
+            at_once: load.at_once,
         })
     }
 
@@ -96,6 +99,7 @@ impl LoadMessage {
             table: QualifiedName::new(self.schema, self.table),
             columns: self.columns,
             label: self.label,
+            at_once: self.at_once,
             schema,
         })
     }

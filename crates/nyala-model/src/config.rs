@@ -11,7 +11,7 @@ mod values;
 
 pub use storage::{AzureConfig, BlockCacheConfig, GcsConfig, S3Config, StorageConfig};
 
-use values::{listen, size};
+use values::{address_or_empty, listen, listen_or_not, size};
 
 /// The effective configuration of one node. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,6 +67,9 @@ pub struct ServerConfig {
     /// HTTP API, health and metrics. Default `127.0.0.1:8090`.
     #[serde(deserialize_with = "listen")]
     pub http_listen: SocketAddr,
+    /// Arrow Flight SQL, by custom `127.0.0.1:50051`. Default empty: it is not served.
+    #[serde(deserialize_with = "listen_or_not", serialize_with = "address_or_empty")]
+    pub flight_listen: Option<SocketAddr>,
     /// Largest HTTP request body accepted, in bytes. Default 16 MiB.
     #[serde(deserialize_with = "size")]
     pub max_body_bytes: usize,
@@ -88,7 +91,7 @@ pub struct ServerConfig {
     /// Whether to listen, without authentication, on addresses that other machines reach: then every
     /// client can do everything. Default false.
     pub allow_unauthenticated: bool,
-    /// Encryption of both listeners.
+    /// Encryption of the listeners.
     pub tls: TlsConfig,
 }
 
@@ -103,7 +106,7 @@ pub enum Authentication {
     Password,
 }
 
-/// Encryption of both listeners. Without a certificate there is none.
+/// Encryption of the listeners. Without a certificate there is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TlsConfig {
@@ -299,6 +302,7 @@ impl Default for ServerConfig {
             postgres_listen: SocketAddr::from(([127, 0, 0, 1], 5433)),
             postgres_socket: PathBuf::new(),
             http_listen: SocketAddr::from(([127, 0, 0, 1], 8090)),
+            flight_listen: None,
             max_body_bytes: 16 << 20,
             max_connections: 1000,
             max_pending_connections: 1024,

@@ -45,8 +45,8 @@ pub struct Listen {
 
 impl Listen {
     /// The address of each door.
-    pub fn all(config: &ServerConfig) -> [Self; 2] {
-        [Self::postgres(config), Self::http(config)]
+    pub fn all(config: &ServerConfig) -> impl Iterator<Item = Self> {
+        [Self::postgres(config), Self::http(config)].into_iter().chain(Self::flight(config))
     }
 
     pub fn postgres(config: &ServerConfig) -> Self {
@@ -55,6 +55,11 @@ impl Listen {
 
     pub fn http(config: &ServerConfig) -> Self {
         Self { address: config.http_listen, key: "server.http_listen" }
+    }
+
+    /// None if the door is not wanted.
+    pub fn flight(config: &ServerConfig) -> Option<Self> {
+        config.flight_listen.map(|address| Self { address, key: "server.flight_listen" })
     }
 
     /// Binds the address.

@@ -40,6 +40,9 @@ pub enum ServeError {
     /// Encryption is configured and cannot be had.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// What the Flight SQL door tells of itself cannot be written.
+    #[error("cannot open the Flight SQL door: {0}")]
+    Flight(arrow::error::ArrowError),
     /// The metrics recorder cannot be set up.
     #[error("cannot set up metrics: {0}")]
     Metrics(#[from] BuildError),
@@ -57,7 +60,7 @@ impl ServeError {
                     .to_owned(),
             ),
             Self::Tls(_) => Some("name PEM files of a certificate and its key".to_owned()),
-            Self::Metrics(_) => None,
+            Self::Flight(_) | Self::Metrics(_) => None,
         }
     }
 }

@@ -7,6 +7,7 @@
 pub mod auth;
 mod door;
 mod error;
+mod flight;
 mod http;
 mod kylin;
 pub mod metrics;
@@ -17,6 +18,7 @@ pub mod rest;
 mod route;
 mod rows;
 pub mod serve;
+mod small_queries;
 
 pub use net::tls::install_provider;
 

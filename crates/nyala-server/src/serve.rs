@@ -1,7 +1,7 @@
-//! Opens both doors, and closes them without cutting off running queries.
+//! Opens the doors, and closes them without cutting off running queries.
 //!
 //! ```text
-//! bind both ─▶ open both ─▶ ready ── shutdown token ──▶ stop accepting
+//! bind all ─▶ open all ─▶ ready ── shutdown token ──▶ stop accepting
 //!                                                        │ running queries end, at most `grace`
 //!                                                        ▼
 //!                                                  cancel the rest ─▶ let answers leave ─▶ stopped
@@ -23,19 +23,22 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::Authenticator;
 use crate::door::{Common, Door, Listen};
 pub use crate::error::ServeError;
+use crate::flight::FlightDoor;
 use crate::http::{Phase, Readiness};
 use crate::metrics::Metrics;
 use crate::net::tls::Tls;
 use crate::pgwire::{PostgresDoor, socket_folder};
 use crate::rest::HttpDoor;
 
-/// A server with both doors open.
+/// A server with its doors open.
 #[derive(Debug)]
 pub struct Running {
     /// Where PostgreSQL clients connect; the port is the real one also when 0 was asked for.
     pub postgres_address: SocketAddr,
     /// Where HTTP clients connect.
     pub http_address: SocketAddr,
+    /// Where Flight SQL clients connect; none if they cannot.
+    pub flight_address: Option<SocketAddr>,
     /// The folder of the socket for clients of this machine; none without a socket.
     pub postgres_socket: Option<PathBuf>,
     supervisor: JoinHandle<()>,
@@ -54,7 +57,7 @@ impl Running {
 /// engine is shut down with the server.
 ///
 /// # Errors
-/// [`ServeError::Bind`] if either address is taken, and other errors if it would not be safe; no door is
+/// [`ServeError::Bind`] if an address is taken, and other errors if it would not be safe; no door is
 /// open then.
 pub fn serve(
     config: &Config,
@@ -82,12 +85,15 @@ async fn open_doors(
     };
     let postgres = PostgresDoor::bind(&common).await?;
     let http = HttpDoor::bind(&common).await?;
+    let flight = FlightDoor::bind(&common).await?;
     let (postgres_address, http_address) = (postgres.address(), http.address());
+    let flight_address = flight.as_ref().map(Door::address);
     let postgres_socket = socket_folder(&server.postgres_socket);
 
     let mut doors = JoinSet::new();
     let bound: [Box<dyn Door>; 2] = [Box::new(postgres), Box::new(http)];
-    for door in bound {
+    let flight = flight.map(|door| -> Box<dyn Door> { Box::new(door) });
+    for door in bound.into_iter().chain(flight) {
         doors.spawn(door.serve(shutdown.clone()));
     }
     let Common { metrics, readiness, .. } = common;
@@ -95,12 +101,12 @@ async fn open_doors(
 
     let grace = Duration::from_millis(server.shutdown_grace_ms);
     let supervisor = tokio::spawn(supervise(doors, engine, metrics, readiness, shutdown, grace));
-    Ok(Running { postgres_address, http_address, postgres_socket, supervisor })
+    Ok(Running { postgres_address, http_address, flight_address, postgres_socket, supervisor })
 }
 
 /// Refuses addresses that more than this machine reaches, unless they were asked for expressly.
 fn check_protected(server: &ServerConfig) -> Result<(), ServeError> {
-    match Listen::all(server).into_iter().find(|listen| !listen.address.ip().is_loopback()) {
+    match Listen::all(server).find(|listen| !listen.address.ip().is_loopback()) {
         Some(Listen { address, key })
             if !server.allow_unauthenticated && server.authentication == Authentication::None =>
         {
@@ -128,7 +134,7 @@ async fn supervise(
             () = shutdown.cancelled() => break,
             () = sleep(UPKEEP) => metrics.upkeep(),
             Some(_) = doors.join_next() => {
-                // A server with one door is worse than none: its operator would not notice.
+                // A server without one of its doors is worse than none: its operator would not notice.
                 tracing::error!("a door closed unasked; stopping");
                 shutdown.cancel();
             }

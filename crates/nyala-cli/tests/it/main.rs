@@ -36,6 +36,7 @@ mod export;
 mod extensions;
 mod file_tables;
 mod files;
+mod flight;
 mod forwarding;
 mod functions;
 mod half_open;

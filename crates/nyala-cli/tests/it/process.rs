@@ -37,12 +37,15 @@ fn a_taken_port_names_address_and_key() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    for (flag, key) in
-        [("--postgres-listen", "server.postgres_listen"), ("--http-listen", "server.http_listen")]
-    {
-        let other = if flag == "--http-listen" { "--postgres-listen" } else { "--http-listen" };
-        let mut command = nyala(&["serve", flag, &address, other, "127.0.0.1:0", "--data-dir"]);
-        let refused = try_run(command.arg(folder.path()));
+    let flags = ["--postgres-listen", "--http-listen", "--flight-listen"];
+    let keys = ["server.postgres_listen", "server.http_listen", "server.flight_listen"];
+    for (flag, key) in flags.into_iter().zip(keys) {
+        let mut command = nyala(&["serve", flag, &address, "--data-dir"]);
+        command.arg(folder.path());
+        for other in flags.into_iter().filter(|other| *other != flag) {
+            command.args([other, "127.0.0.1:0"]);
+        }
+        let refused = try_run(&mut command);
         check_refused(&refused, &[&format!("`{address}`"), &format!("`{key}`"), "hint: stop the process"]);
     }
 }

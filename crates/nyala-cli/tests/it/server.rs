@@ -15,6 +15,8 @@ pub struct Server {
     pub process: Running,
     pub postgres: SocketAddr,
     pub http: SocketAddr,
+    /// Where Flight SQL clients connect, if they can.
+    pub flight: Option<SocketAddr>,
     _folder: Option<TempDir>,
 }
 
@@ -52,8 +54,11 @@ impl Server {
             assert!(process.is_running(), "{}", process.stderr());
             process.stdout().contains("Ctrl-C")
         });
-        let (postgres, http) = addresses(&process.stdout());
-        Self { process, postgres, http, _folder: None }
+        let greeting = process.stdout();
+        let (postgres, http) = addresses(&greeting);
+        let flight = greeting.lines().find_map(|line| line.trim().strip_prefix("adbc  "));
+        let flight = flight.map(|uri| uri.split("://").nth(1).unwrap().parse().unwrap());
+        Self { process, postgres, http, flight, _folder: None }
     }
 
     /// Where PostgreSQL clients connect.

@@ -111,8 +111,8 @@ const ROOMS: &[(&str, &str, &[&str])] = &[(
 /// Libraries that only some crates may use: serving is for the server alone, clients of HTTP are in the binary.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("sqlx", &["catalog"]),
-    ("tonic", &["cluster"]),
-    ("arrow_flight", &["cluster"]),
+    ("tonic", &["cluster", "server"]),
+    ("arrow_flight", &["cluster", "server"]),
     ("axum", &["server"]),
     ("hyper", &["server", "bench", "cli"]),
     ("http_body", &["server", "bench", "cli"]),

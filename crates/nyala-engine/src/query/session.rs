@@ -144,7 +144,11 @@ impl Session {
         settings
     }
 
-    pub(crate) fn reset_one(&self, name: &str) -> Result<()> {
+    /// Gives a setting the value that it had first.
+    ///
+    /// # Errors
+    /// There is no such setting.
+    pub fn reset_one(&self, name: &str) -> Result<()> {
         match self.at_first().get(name) {
             Some(value) => self.set(name, &value),
             None => Err(unknown_setting(name)),

@@ -4,8 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 
-use serde::Deserializer;
 use serde::de::{Error, Visitor};
+use serde::{Deserializer, Serializer};
 
 use crate::listen_text::parse_listen;
 use crate::size_text::parse_size;
@@ -18,6 +18,24 @@ pub(super) fn size<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D) 
 /// An address to listen on, or a port alone.
 pub(super) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     deserializer.deserialize_any(Listen)
+}
+
+/// The same, or an empty text for none.
+pub(super) fn listen_or_not<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SocketAddr>, D::Error> {
+    deserializer.deserialize_any(ListenOrNot)
+}
+
+/// What [`listen_or_not`] reads.
+pub(super) fn address_or_empty<S: Serializer>(
+    address: &Option<SocketAddr>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match address {
+        Some(address) => serializer.collect_str(address),
+        None => serializer.serialize_str(""),
+    }
 }
 
 struct Size<T>(PhantomData<T>);
@@ -68,5 +86,30 @@ impl Visitor<'_> for Listen {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<SocketAddr, E> {
         parse_listen(text).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+    }
+}
+
+struct ListenOrNot;
+
+impl Visitor<'_> for ListenOrNot {
+    type Value = Option<SocketAddr>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an address such as `127.0.0.1:50051`, a port, or an empty text for none")
+    }
+
+    fn visit_u64<E: Error>(self, port: u64) -> Result<Self::Value, E> {
+        self.visit_str(&port.to_string())
+    }
+
+    fn visit_i64<E: Error>(self, port: i64) -> Result<Self::Value, E> {
+        self.visit_str(&port.to_string())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        parse_listen(text).map(Some).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
     }
 }

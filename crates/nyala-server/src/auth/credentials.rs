@@ -1,7 +1,14 @@
 //! Credentials in an `Authorization` header.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+/// Some clients leave out the `=` at the end.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// A client's proof of its identity.
 #[derive(Clone, PartialEq, Eq)]
@@ -31,7 +38,7 @@ impl Credentials {
         if !scheme.eq_ignore_ascii_case("basic") {
             return None;
         }
-        let text = String::from_utf8(STANDARD.decode(rest).ok()?).ok()?;
+        let text = String::from_utf8(BASE64.decode(rest).ok()?).ok()?;
         let (user, password) = text.split_once(':')?;
         Some(Self::Basic { user: user.to_owned(), password: password.to_owned() })
     }
@@ -51,6 +58,7 @@ mod tests {
         };
         check("Basic YW5uOmE6Yg==", basic("ann", "a:b"));
         check("basic  YW5uOg==", basic("ann", ""));
+        check("Basic YW5uOg", basic("ann", ""));
         check("Bearer abc", Some(Credentials::Bearer("abc".to_owned())));
         for nothing in ["", "Basic", "Basic !", "Basic YW5u", "Digest x", "Basic /////w=="] {
             check(nothing, None);

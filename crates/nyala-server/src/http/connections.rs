@@ -1,13 +1,15 @@
-//! Accepts HTTP connections. Those without a request that was let in are bounded apart, as [`PendingConnections`].
+//! Accepts connections of HTTP and of what is built on it. Those without a request that was let in are bounded apart, as [`PendingConnections`].
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use nyala_model::config::ServerConfig;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
+use super::place::Place;
 use crate::net::Accept;
 use crate::net::keepalive::notice_death;
 use crate::net::pending::{Origin, PendingConnections};
@@ -24,10 +26,10 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// Wraps a bound listener.
-    pub fn new(listener: TcpListener, config: &ServerConfig, tls: Option<Tls>) -> Self {
+    /// Wraps a bound listener of a door.
+    pub fn new(door: &'static str, listener: TcpListener, config: &ServerConfig, tls: Option<Tls>) -> Self {
         let free = Arc::new(Semaphore::new(config.max_connections.min(Semaphore::MAX_PERMITS)));
-        Self { listener, free, pending: PendingConnections::new("http", config), tls }
+        Self { listener, free, pending: PendingConnections::new(door, config), tls }
     }
 
     /// The bound of connections without a request that was let in.
@@ -63,3 +65,28 @@ pub struct Connection {
 /// The client's address, for handlers.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
+
+/// A connection, for what is kept as long as it is open.
+#[derive(Debug, Clone)]
+pub struct OpenConnection {
+    number: u64,
+    place: Weak<Place>,
+}
+
+impl OpenConnection {
+    /// A connection that has just been opened.
+    pub(super) fn new(place: &Arc<Place>) -> Self {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        Self { number: NUMBERS.fetch_add(1, Ordering::Relaxed), place: Arc::downgrade(place) }
+    }
+
+    /// No other connection of this process has it.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether it is open, or a request of it goes on.
+    pub fn is_open(&self) -> bool {
+        self.place.strong_count() > 0
+    }
+}

@@ -69,7 +69,7 @@ pub async fn token(
 }
 
 /// Takes one of the places for connections for an admitted client, unless its connection has one.
-fn take_place(request: &mut Extensions, peer: SocketAddr) -> Result<(), ApiError> {
+pub fn take_place(request: &mut Extensions, peer: SocketAddr) -> Result<(), ApiError> {
     // Only requests of connections without a place bring one to take.
     let Some(place) = request.remove::<Arc<Place>>() else { return Ok(()) };
     place.take().map_err(|Full| {
@@ -81,11 +81,13 @@ fn take_place(request: &mut Extensions, peer: SocketAddr) -> Result<(), ApiError
     })
 }
 
-fn credentials(headers: &HeaderMap) -> Option<Credentials> {
+/// The credentials in the headers of a request.
+pub fn credentials(headers: &HeaderMap) -> Option<Credentials> {
     headers.get(header::AUTHORIZATION)?.to_str().ok().and_then(Credentials::parse)
 }
 
-fn options_of(credentials: Option<&Credentials>, headers: &HeaderMap, peer: SocketAddr) -> SessionOptions {
+/// What is known of a client before its login.
+pub fn options_of(credentials: Option<&Credentials>, headers: &HeaderMap, peer: SocketAddr) -> SessionOptions {
     let application = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
     SessionOptions {
         user: credentials.and_then(Credentials::user).unwrap_or_default().to_owned(),

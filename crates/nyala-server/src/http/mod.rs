@@ -11,7 +11,7 @@ pub mod login;
 pub mod origin;
 
 pub use caller::Caller;
-pub use connections::{Connections, Peer};
+pub use connections::{Connections, OpenConnection, Peer};
 pub use errors::ApiError;
 pub use serve::serve;
 pub use shared::{Phase, Readiness, Shared};

@@ -18,7 +18,7 @@ use hyper_util::server::conn::auto::Builder;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
-use super::connections::{Connection, Connections, Peer};
+use super::connections::{Connection, Connections, OpenConnection, Peer};
 use super::place::Place;
 use crate::net::attend_all;
 use crate::net::pending::Pending;
@@ -53,7 +53,8 @@ async fn answer(
     let Connection { stream, peer, free } = connection;
     let place = Place::new(pending, free);
     let mut ended = pin!(place.ended());
-    let routes = Routes { router, peer: Peer(peer), place };
+    let open = OpenConnection::new(&place);
+    let routes = Routes { router, peer: Peer(peer), open, place };
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), routes));
     let done = tokio::select! {
         done = served.as_mut() => done,
@@ -79,6 +80,7 @@ async fn answer(
 struct Routes {
     router: Router,
     peer: Peer,
+    open: OpenConnection,
     place: Arc<Place>,
 }
 
@@ -91,6 +93,7 @@ impl hyper::service::Service<hyper::Request<Incoming>> for Routes {
         let version = request.version();
         let mut request: Request = request.map(axum::body::Body::new);
         request.extensions_mut().insert(ConnectInfo(self.peer));
+        request.extensions_mut().insert(self.open.clone());
         if self.place.is_taken() {
             return Either::Left(self.router.clone().call(request));
         }

@@ -1,4 +1,4 @@
-//! Encryption of both doors.
+//! Encryption of the doors.
 //!
 //! It fails closed: a certificate that cannot be used keeps the server from starting, and a handshake that
 //! fails ends the connection. Nothing ever falls back to plain text.
@@ -58,7 +58,10 @@ pub fn install_provider() {
 
 /// Certificate and key, ready for connections.
 #[derive(Clone)]
-pub struct Tls(TlsAcceptor);
+pub struct Tls {
+    config: Arc<ServerConfig>,
+    acceptor: TlsAcceptor,
+}
 
 impl Tls {
     /// The configured certificate and key; none if no certificate is named.
@@ -79,12 +82,25 @@ impl Tls {
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_single_cert(chain, key)?;
-        Ok(Some(Self(TlsAcceptor::from(Arc::new(server)))))
+        Ok(Some(Self::new(server)))
+    }
+
+    fn new(config: ServerConfig) -> Self {
+        let config = Arc::new(config);
+        Self { acceptor: TlsAcceptor::from(Arc::clone(&config)), config }
+    }
+
+    /// The same, for a protocol whose clients refuse a server that does not offer it.
+    #[must_use]
+    pub fn offering(&self, protocol: &[u8]) -> Self {
+        let mut config = ServerConfig::clone(&self.config);
+        config.alpn_protocols = vec![protocol.to_vec()];
+        Self::new(config)
     }
 
     /// A connection that will agree on encryption when it is first read or written.
     pub fn open(&self, socket: TcpStream) -> Stream {
-        Stream::Opening(Box::pin(timeout(HANDSHAKE, self.0.accept(socket))))
+        Stream::Opening(Box::pin(timeout(HANDSHAKE, self.acceptor.accept(socket))))
     }
 }
 

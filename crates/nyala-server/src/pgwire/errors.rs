@@ -179,7 +179,7 @@ impl From<QueryError> for Failure {
     fn from(error: QueryError) -> Self {
         Self {
             severity: Severity::Error,
-            sqlstate: error.sqlstate.unwrap_or_else(|| sqlstate_of(error.kind)),
+            sqlstate: sqlstate_of(&error),
             message: error.message,
             hint: error.hint,
             position: None,
@@ -188,8 +188,13 @@ impl From<QueryError> for Failure {
     }
 }
 
+/// The SQLSTATE of a failure.
+pub fn sqlstate_of(error: &QueryError) -> &'static str {
+    error.sqlstate.unwrap_or_else(|| sqlstate_of_kind(error.kind))
+}
+
 /// The one table from error kinds to SQLSTATE.
-fn sqlstate_of(kind: ErrorKind) -> &'static str {
+fn sqlstate_of_kind(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Syntax => sqlstate::SYNTAX_ERROR,
         ErrorKind::UndefinedTable => "42P01",
@@ -288,7 +293,7 @@ mod tests {
 
     #[test]
     fn kinds_map_to_the_codes_clients_test_for() {
-        let check = |kind, code| assert_eq!(sqlstate_of(kind), code);
+        let check = |kind, code| assert_eq!(sqlstate_of_kind(kind), code);
         check(ErrorKind::Syntax, "42601");
         check(ErrorKind::UndefinedTable, "42P01");
         check(ErrorKind::UndefinedColumn, "42703");

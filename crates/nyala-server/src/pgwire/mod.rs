@@ -23,4 +23,5 @@ mod words;
 mod fuzz;
 
 pub use door::{PostgresDoor, socket_folder};
+pub(crate) use errors::sqlstate_of;
 pub use nyala_pg::PgCatalog;

@@ -24,7 +24,7 @@ impl HttpDoor {
     /// Binds the address.
     pub async fn bind(common: &Common) -> Result<Self, ServeError> {
         let (listener, address) = Listen::http(&common.config).bind().await?;
-        let connections = Connections::new(listener, &common.config, common.tls.clone());
+        let connections = Connections::new("http", listener, &common.config, common.tls.clone());
         Ok(Self { address, connections, router: router(Shared::new(common)) })
     }
 }

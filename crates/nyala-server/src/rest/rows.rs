@@ -67,6 +67,7 @@ pub async fn load(
         decoder: format.decoder(),
         max_rejects: options.max_rejects,
         label: options.label,
+        at_once: false,
     };
     let mut load = Load::begin(session, request).await?;
     let mut bytes = body.into_data_stream();

@@ -66,6 +66,7 @@ pub struct Target {
     /// Columns that the statement names.
     named: Vec<String>,
     label: Option<String>,
+    at_once: bool,
     ingest: Option<Ingest>,
 }
 
@@ -84,7 +85,7 @@ impl Target {
     /// A made-up table of these columns.
     #[cfg(test)]
     pub(crate) fn made_up(schema: SchemaRef) -> Self {
-        Self { table: Table::MadeUp(schema), named: Vec::new(), label: None, ingest: None }
+        Self { table: Table::MadeUp(schema), named: Vec::new(), label: None, at_once: false, ingest: None }
     }
 
     /// The rows have columns of these names, or if there are none, those of the statement, or all. Said again for every
@@ -107,7 +108,7 @@ impl Target {
 
     fn begin(&self, columns: &[String]) -> Result<Ingest, QueryError> {
         match &self.table {
-            Table::Live { session, name } => session.ingest(name, columns, self.label.as_deref()),
+            Table::Live { session, name } => session.ingest(name, columns, self.label.as_deref(), self.at_once),
             #[cfg(test)]
             Table::MadeUp(_) => Err(QueryError::internal("a table that is made up takes no rows")),
         }
@@ -136,6 +137,8 @@ pub struct LoadRequest {
     pub max_rejects: u64,
     /// A load with this label is done only once.
     pub label: Option<String>,
+    /// Whether it is one statement, so that all rows are written or none. With a label it always is.
+    pub at_once: bool,
 }
 
 /// The result of a load.
@@ -168,18 +171,18 @@ struct Parts {
 impl Load {
     /// Begins a load.
     pub async fn begin(session: Arc<Session>, request: LoadRequest) -> Result<Self, QueryError> {
-        let LoadRequest { text, table, columns: named, decoder, max_rejects, label } = request;
+        let LoadRequest { text, table, columns: named, decoder, max_rejects, label, at_once } = request;
         let mut loading = session.begin_load(text)?;
-        let whole = label.is_some();
+        let at_once = at_once || label.is_some();
         let table = Table::Live { session, name: table };
-        let target = Target { table, named, label, ingest: None };
+        let target = Target { table, named, label, at_once, ingest: None };
         // A load that is not allowed is refused before a row is read.
         let begun = loading.within(async {
             let mut ingest = target.begin(&target.named)?;
             Ok((ingest.schema().fields().len(), ingest.known().await?))
         });
         let (width, known) = begun.await?;
-        let parts = Parts { decoder, target, rejects: Rejects::at_most(max_rejects, whole) };
+        let parts = Parts { decoder, target, rejects: Rejects::at_most(max_rejects, at_once) };
         Ok(Self { loading, parts: Some(parts), gathered: Vec::new(), width, known })
     }
 

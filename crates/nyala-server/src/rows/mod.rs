@@ -22,6 +22,7 @@ mod uuids;
 #[cfg(test)]
 mod fuzz;
 
+pub use arrow::{ArrowStream, schema_of_message};
 pub use dialect::Dialect;
 pub use load::{Decode, Load, LoadRequest, RowFormat, Target};
 pub use rejects::{Reject, Rejects};

@@ -15,7 +15,7 @@ use nyala_model::{QualifiedName, TableEntry, TableId, TableSource};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{CopyInto, folded};
 
-use super::ingest::Ingest;
+use super::ingest::{Asked, Ingest};
 use crate::query::answer::{Answer, Completion, Ingested};
 use crate::query::authorize::Caller;
 use crate::query::command::Command;
@@ -57,7 +57,8 @@ async fn run(copy: &CopyInto, execution: Execution<'_>) -> Result<Answer> {
     let engine = &session.engine;
     let name = execution.name(&copy.table)?;
     let columns: Vec<String> = copy.columns.iter().map(column_name).collect();
-    let mut ingest = Ingest::begin(session, &name, &columns, (copy.label.as_deref(), false))?;
+    let asked = Asked { label: copy.label.as_deref(), at_once: false, may_be_sent: false };
+    let mut ingest = Ingest::begin(session, &name, &columns, asked)?;
     if let Some(known) = ingest.known().await? {
         return Ok(done(&known));
     }

@@ -39,8 +39,19 @@ use crate::query::session::Session;
 const STATEMENT_BYTES: usize = 8 << 20;
 /// Statements that may wait for the disk while more rows are read.
 const STATEMENTS_AHEAD: usize = 4;
-/// Rows of a load with a label are gathered up to this size in memory. No store takes larger statements.
-const LABELLED_BYTES: usize = 1 << 30;
+/// Rows of a load that is one statement are gathered up to this size in memory. No store takes larger statements.
+const WHOLE_BYTES: usize = 1 << 30;
+
+/// How a load is to be done.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'l> {
+    /// A load with a label is done once.
+    pub label: Option<&'l str>,
+    /// Whether it is one statement also without a label.
+    pub at_once: bool,
+    /// Whether its rows may be sent to the node of the table.
+    pub may_be_sent: bool,
+}
 
 /// A load into one live table.
 #[derive(Debug)]
@@ -60,6 +71,8 @@ pub struct Ingest {
     /// LSN of the last statement that is done.
     lsn: Option<u64>,
     label: Option<Label>,
+    /// Whether it is one statement: with a label it always is.
+    at_once: bool,
 }
 
 /// Where the table is: found when it is needed first.
@@ -83,8 +96,9 @@ impl Ingest {
         session: &Session,
         name: &QualifiedName,
         columns: &[String],
-        (label, may_be_sent): (Option<&str>, bool),
+        as_asked: Asked<'_>,
     ) -> Result<Self> {
+        let Asked { label, at_once, may_be_sent } = as_asked;
         let engine = &session.engine;
         let catalog = engine.snapshots.catalog().snapshot();
         let on = Securable::Object(name.clone());
@@ -108,7 +122,8 @@ impl Ingest {
             // Named, since the other node may know the table as it was a moment ago.
             let columns = given.fields().iter().map(|field| field.name().clone()).collect();
             let (table, label) = (name.clone(), label.map(str::to_owned));
-            let load = ForwardedLoad { statement, table, columns, label, schema: Arc::clone(&given) };
+            let schema = Arc::clone(&given);
+            let load = ForwardedLoad { statement, table, columns, label, at_once, schema };
             Box::new((Arc::clone(engine), load))
         });
         Ok(Self {
@@ -123,6 +138,7 @@ impl Ingest {
             rows: 0,
             lsn: None,
             label: label.map(Label::new).transpose()?,
+            at_once: at_once || label.is_some(),
         })
     }
 
@@ -172,13 +188,13 @@ impl Ingest {
         let (batch, bytes) = collect::compact(&self.widen(&batch)?)?;
         self.bytes = self.bytes.saturating_add(bytes);
         self.gathered.push(batch);
-        if self.label.is_none() && self.bytes >= STATEMENT_BYTES {
+        if !self.at_once && self.bytes >= STATEMENT_BYTES {
             self.write().await?;
         }
-        if self.bytes > LABELLED_BYTES {
-            let message = format!("a load with a label has more than {} MiB in memory", LABELLED_BYTES >> 20);
+        if self.at_once && self.bytes > WHOLE_BYTES {
+            let message = format!("a load that is one statement has more than {} MiB in memory", WHOLE_BYTES >> 20);
             return Err(QueryError::new(ErrorKind::LimitExceeded, message)
-                .hint("it is one statement; split it into loads with a label each"));
+                .hint("split it into several loads, with a label each if they must not be done twice"));
         }
         Ok(())
     }
@@ -344,11 +360,11 @@ fn named(whole: &Schema, columns: &[String], table: &QualifiedName) -> Result<Ve
 
 impl Session {
     /// Begins a load into a live table: `name` or `schema.name`, of rows that have the named columns, or all.
-    /// With a label it is done once.
-    pub fn ingest(&self, table: &str, columns: &[String], label: Option<&str>) -> Result<Ingest> {
+    /// With a label it is done once; `at_once` it is one statement, as it is with a label.
+    pub fn ingest(&self, table: &str, columns: &[String], label: Option<&str>, at_once: bool) -> Result<Ingest> {
         let settings = self.settings();
         let name = datafusion::common::TableReference::from(table);
         let name = crate::query::names::table_in(&name, &settings)?;
-        Ingest::begin(self, &name, columns, (label, true))
+        Ingest::begin(self, &name, columns, Asked { label, at_once, may_be_sent: true })
     }
 }

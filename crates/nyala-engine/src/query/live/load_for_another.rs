@@ -8,7 +8,7 @@ use nyala_runtime::Scope;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use std::sync::Arc;
 
-use super::ingest::Ingest;
+use super::ingest::{Asked, Ingest};
 use super::loading::Loading;
 use crate::query::answer::Ingested;
 use crate::query::engine::Engine;
@@ -29,8 +29,8 @@ impl Engine {
         let session = self.session_of(&load.statement).await?;
         let mut loading = session.begin_load(load.statement.sql.clone())?;
         let begun = loading.within(async {
-            let label = (load.label.as_deref(), false);
-            let mut ingest = Ingest::begin(&session, &load.table, &load.columns, label)?;
+            let asked = Asked { label: load.label.as_deref(), at_once: load.at_once, may_be_sent: false };
+            let mut ingest = Ingest::begin(&session, &load.table, &load.columns, asked)?;
             let types = |schema: &Schema| -> Vec<DataType> {
                 schema.fields().iter().map(|field| field.data_type().clone()).collect()
             };

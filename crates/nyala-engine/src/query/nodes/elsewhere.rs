@@ -62,6 +62,8 @@ pub struct ForwardedLoad {
     pub columns: Vec<String>,
     /// A load with a label is done once.
     pub label: Option<String>,
+    /// Whether it is one statement also without a label.
+    pub at_once: bool,
     /// The rows have these columns.
     pub schema: SchemaRef,
 }

@@ -39,6 +39,7 @@ impl Connection {
             decoder,
             max_rejects: 0,
             label: copy.label.clone(),
+            at_once: false,
         };
         let mut load = Load::begin(Arc::clone(&self.session), request).await?;
         let (format, width) = (i8::from(binary), i16::try_from(load.width()).unwrap_or(i16::MAX));

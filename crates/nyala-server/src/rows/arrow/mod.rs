@@ -18,4 +18,4 @@ mod schema;
 mod stream;
 
 pub use schema::check_arrow_schema;
-pub use stream::ArrowStream;
+pub use stream::{ArrowStream, schema_of_message};

@@ -44,7 +44,7 @@ impl ArrowStream {
     }
 
     /// The batches that are whole by now.
-    fn batches(&mut self, mut bytes: &[u8]) -> Result<Vec<RecordBatch>, QueryError> {
+    pub fn batches(&mut self, mut bytes: &[u8]) -> Result<Vec<RecordBatch>, QueryError> {
         let mut batches = Vec::new();
         while let Some(frame) = self.frames.next(&mut bytes)? {
             // Bytes that pass the checks may still make arrow-ipc panic.
@@ -108,6 +108,20 @@ impl ArrowStream {
             known.values().map(|values| values.get_array_memory_size()).fold(0, usize::saturating_add);
         if bytes > self.limit_bytes { Err(too_large(self.limit_bytes)) } else { Ok(()) }
     }
+}
+
+/// The columns that a message tells.
+///
+/// # Errors
+/// It is damaged, or no schema.
+pub fn schema_of_message(metadata: &[u8]) -> Result<SchemaRef, QueryError> {
+    let read = || {
+        let message = message(metadata)?;
+        let schema = message.header_as_schema().ok_or_else(|| malformed("it does not begin with a schema"))?;
+        check_schema(&schema)?;
+        Ok(Arc::new(fb_to_schema(schema)))
+    };
+    catch_unwind(AssertUnwindSafe(read)).map_err(|_| malformed("a message cannot be decoded"))?
 }
 
 impl Decode for ArrowStream {

@@ -1,0 +1,71 @@
+//! Arrow Flight SQL, with the clients that people use: ADBC in Python and the JDBC driver.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::encryption::Keys;
+use crate::program::{run, try_run};
+use crate::python::{jar, require, script};
+use crate::server::Server;
+use crate::star::{Star, repository, sql};
+
+const LISTEN: (&str, &str) = ("NYALA_SERVER__FLIGHT_LISTEN", "127.0.0.1:0");
+
+#[test]
+fn adbc() {
+    let star = Star::generate("0.01");
+    let server = Server::start_with(&star.built(), &[LISTEN]);
+    let uri = format!("grpc://{}", server.flight.unwrap());
+    check(&server, script("flight_adbc.py").env("FLIGHT_URI", uri));
+    server.check_alive("ADBC");
+}
+
+#[test]
+fn adbc_with_passwords_and_encryption() {
+    let (star, keys) = (Star::generate("0.01"), Keys::make());
+    let data = star.built();
+    sql(&data, "CREATE USER root SUPERUSER PASSWORD 'r''oot'");
+    let variables = [
+        LISTEN,
+        ("NYALA_SERVER__AUTHENTICATION", "password"),
+        ("NYALA_SERVER__TLS__CERTIFICATE", keys.certificate.to_str().unwrap()),
+        ("NYALA_SERVER__TLS__KEY", keys.key.to_str().unwrap()),
+    ];
+    let server = Server::start_encrypted(&data, &variables);
+    let uri = format!("grpc+tls://localhost:{}", server.flight.unwrap().port());
+    let mut client = script("flight_adbc.py");
+    client.env("FLIGHT_URI", uri).env("FLIGHT_ROOTS", &keys.certificate);
+    check(&server, client.env("FLIGHT_USER", "root").env("FLIGHT_PASSWORD", "r'oot"));
+}
+
+#[test]
+fn jdbc() {
+    require("javac", "a JDK, 17 or later (Debian: default-jdk-headless)");
+    let star = Star::generate("0.01");
+    let server = Server::start_with(&star.built(), &[LISTEN]);
+    let (classes, source) = (tempfile::tempdir().unwrap(), repository("tests/compat/FlightJdbc.java"));
+    run(Command::new("javac").arg("-d").arg(classes.path()).arg(source));
+    let driver: PathBuf = jar("org.apache.arrow:flight-sql-jdbc-driver", "18.3.0");
+    let class_path = std::env::join_paths([classes.path(), driver.as_path()]).unwrap();
+    let address = server.flight.unwrap();
+    let mut client = Command::new("java");
+    client.arg("--add-opens=java.base/java.nio=ALL-UNNAMED").arg("-cp").arg(class_path).arg("FlightJdbc");
+    client.env("FLIGHTHOST", address.ip().to_string()).env("FLIGHTPORT", address.port().to_string());
+    check(&server, &mut client);
+    server.check_alive("the JDBC driver");
+}
+
+fn check(server: &Server, client: &mut Command) {
+    let finished = try_run(client);
+    println!("{}", finished.stdout);
+    let log = server.process.stderr();
+    assert_eq!(finished.code, Some(0), "{}\n{}\nserver: {log}", finished.stdout, finished.stderr);
+    assert!(!log.contains(" ERROR "), "the server reports faults of its own:\n{log}");
+}
+
+#[test]
+fn the_door_is_closed_without_an_address() {
+    let server = Server::empty(&[]);
+    assert_eq!(server.flight, None);
+    assert!(!server.process.stdout().contains("adbc"), "{}", server.process.stdout());
+}

@@ -1,0 +1,60 @@
+//! Rows that clients send: messages of Flight are those of an Arrow IPC stream without its framing.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow_flight::FlightData;
+use arrow_flight::sql::server::PeekableFlightDataStream;
+use futures::StreamExt;
+use nyala_engine::{ErrorKind, QueryError};
+use tonic::Status;
+
+use super::error::{refused, status};
+use crate::rows::{ArrowStream, schema_of_message};
+
+/// What stands before the metadata of a message in a stream.
+const CONTINUATION: [u8; 4] = [0xff; 4];
+/// Most bytes of parameters.
+const MAX_PARAMETER_BYTES: usize = 64 << 20;
+
+/// The message as a stream has it: what stands before its body, and its body. None of a message without rows or columns.
+pub fn framed(data: FlightData) -> Result<Option<[Vec<u8>; 2]>, QueryError> {
+    if data.data_header.is_empty() {
+        return Ok(None);
+    }
+    let length = u32::try_from(data.data_header.len());
+    let length = length.map_err(|_| QueryError::new(ErrorKind::LimitExceeded, "a message has gigabytes of metadata"))?;
+    let head = [&CONTINUATION, length.to_le_bytes().as_slice(), &data.data_header].concat();
+    Ok(Some([head, data.data_body.into()]))
+}
+
+/// The columns of the first message.
+///
+/// # Errors
+/// It is not a schema.
+pub async fn columns_of(stream: &mut PeekableFlightDataStream) -> Result<SchemaRef, Status> {
+    match stream.peek().await {
+        Some(Ok(first)) => refused(schema_of_message(&first.data_header)),
+        Some(Err(error)) => Err(error.clone()),
+        None => Err(Status::invalid_argument("no message came")),
+    }
+}
+
+/// All rows of a stream that holds few.
+pub async fn batches_of(mut stream: PeekableFlightDataStream) -> Result<Vec<RecordBatch>, Status> {
+    let mut bytes = Vec::new();
+    while let Some(data) = stream.next().await {
+        for part in refused(framed(data?))?.into_iter().flatten() {
+            bytes.extend_from_slice(&part);
+        }
+        if bytes.len() > MAX_PARAMETER_BYTES {
+            let message = format!("parameters of more than {} MiB", MAX_PARAMETER_BYTES >> 20);
+            let error = QueryError::new(ErrorKind::LimitExceeded, message);
+            return Err(status(&error.hint("load rows in bulk, as `adbc_ingest` does")));
+        }
+    }
+    // Decoding computes, which threads that serve the network do not.
+    let decoded = tokio::task::spawn_blocking(move || {
+        ArrowStream::of_batches(MAX_PARAMETER_BYTES).batches(&bytes)
+    });
+    refused(decoded.await.map_err(QueryError::internal).flatten())
+}

@@ -1,0 +1,68 @@
+//! Failures as gRPC clients see them: a code, and a message with SQLSTATE and the next step.
+
+use arrow::error::ArrowError;
+use nyala_engine::{ErrorKind, QueryError};
+use tonic::{Code, Status};
+
+use crate::pgwire::sqlstate_of;
+
+/// A message is a header, and clients take few kilobytes of headers.
+const MAX_MESSAGE_BYTES: usize = 4096;
+
+/// The status of a failed statement. Drivers show the message only, so SQLSTATE and hint are in it.
+pub fn status(error: &QueryError) -> Status {
+    let hint = error.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    let mut message = format!("{} [{}]{hint}", error.message, sqlstate_of(error));
+    message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
+    Status::new(code_of(error.kind), message)
+}
+
+/// The same, where a `Result` of a statement is answered.
+pub fn refused<T>(outcome: Result<T, QueryError>) -> Result<T, Status> {
+    outcome.map_err(|error| status(&error))
+}
+
+/// The status of an answer that Arrow cannot write.
+pub fn unwritable(error: ArrowError) -> Status {
+    Status::internal(format!("the answer cannot be written: {error}"))
+}
+
+fn code_of(kind: ErrorKind) -> Code {
+    match kind {
+        ErrorKind::PermissionDenied => Code::PermissionDenied,
+        ErrorKind::Cancelled => Code::Cancelled,
+        ErrorKind::Timeout => Code::DeadlineExceeded,
+        ErrorKind::ResourcesExhausted | ErrorKind::TooManyQueries | ErrorKind::DiskFull => {
+            Code::ResourceExhausted
+        }
+        ErrorKind::UndefinedTable | ErrorKind::UndefinedColumn | ErrorKind::UndefinedObject => Code::NotFound,
+        ErrorKind::DuplicateTable | ErrorKind::DuplicateSchema | ErrorKind::DuplicateObject => {
+            Code::AlreadyExists
+        }
+        ErrorKind::Unsupported => Code::Unimplemented,
+        ErrorKind::Changed | ErrorKind::Conflict | ErrorKind::InUse => Code::Aborted,
+        ErrorKind::ShuttingDown => Code::Unavailable,
+        ErrorKind::Unconfirmed => Code::Unknown,
+        ErrorKind::Internal | ErrorKind::Corrupt => Code::Internal,
+        _ => Code::InvalidArgument,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_sqlstate_and_hint() {
+        let error = QueryError::new(ErrorKind::UndefinedTable, "table `t` does not exist").hint("create it");
+        let status = status(&error);
+        assert_eq!(status.code(), Code::NotFound);
+        assert_eq!(status.message(), "table `t` does not exist [42P01]; create it");
+    }
+
+    #[test]
+    fn long_messages_are_cut_between_characters() {
+        let error = QueryError::new(ErrorKind::Data, "ü".repeat(MAX_MESSAGE_BYTES));
+        assert!(status(&error).message().len() <= MAX_MESSAGE_BYTES);
+    }
+}

@@ -1,0 +1,153 @@
+//! Databases, schemas, tables and keys, as drivers ask for them. What a user may not see is left out by `information_schema`.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow_flight::sql::metadata::GetTablesBuilder;
+use arrow_flight::sql::{
+    CommandGetCatalogs, CommandGetDbSchemas, CommandGetPrimaryKeys, CommandGetTableTypes, CommandGetTables,
+};
+use nyala_engine::{QueryError, Session};
+use tonic::Status;
+
+use super::error::{refused, unwritable};
+pub use crate::small_queries::{literal, rows as rows_of};
+
+/// The only database.
+pub const DATABASE: &str = "nyala";
+/// How types of tables are called by `information_schema`, and by drivers.
+const TABLE_TYPES: [(&str, &str); 4] = [
+    ("BASE TABLE", "TABLE"),
+    ("VIEW", "VIEW"),
+    ("LOCAL TEMPORARY", "LOCAL TEMPORARY"),
+    ("FOREIGN", "FOREIGN TABLE"),
+];
+
+pub fn catalogs(command: CommandGetCatalogs) -> Result<RecordBatch, Status> {
+    let mut found = command.into_builder();
+    found.append(DATABASE);
+    found.build().map_err(Status::from)
+}
+
+pub async fn schemas(session: &Session, command: CommandGetDbSchemas) -> Result<RecordBatch, Status> {
+    let mut found = command.into_builder();
+    let sql = "SELECT schema_name FROM information_schema.schemata ORDER BY 1";
+    for row in refused(rows_of(session, sql).await)? {
+        found.append(DATABASE, row.into_iter().next().flatten().unwrap_or_default());
+    }
+    found.build().map_err(Status::from)
+}
+
+pub fn table_types(command: CommandGetTableTypes) -> Result<RecordBatch, Status> {
+    let mut found = command.into_builder();
+    for (_, name) in TABLE_TYPES {
+        found.append(name);
+    }
+    found.build().map_err(Status::from)
+}
+
+/// Tables, with their columns where the client wants them.
+pub async fn tables(session: &Session, command: CommandGetTables) -> Result<RecordBatch, Status> {
+    // Patterns are compared here, too: the columns of a table are only looked up if it is wanted.
+    let like = |column: &str, pattern: &Option<String>| match pattern {
+        Some(pattern) => format!("{column} LIKE {}", literal(pattern)),
+        None => "TRUE".to_owned(),
+    };
+    let sql = format!(
+        "SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE {} AND {} ORDER BY 1, 2",
+        like("table_schema", &command.db_schema_filter_pattern),
+        like("table_name", &command.table_name_filter_pattern),
+    );
+    let wanted = command.table_types.clone();
+    let include_schema = command.include_schema;
+    let mut found: GetTablesBuilder = command.into_builder();
+    for row in refused(rows_of(session, &sql).await)? {
+        let mut cells = row.into_iter();
+        let mut next = || cells.next().flatten().unwrap_or_default();
+        let (schema, table, kind) = (next(), next(), next());
+        let kind = TABLE_TYPES.iter().find(|(name, _)| *name == kind).map_or(kind.as_str(), |(_, name)| name);
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == kind) {
+            continue;
+        }
+        let columns = match include_schema {
+            true => columns_of(session, &schema, &table).await,
+            false => SchemaRef::new(Schema::empty()),
+        };
+        found.append(DATABASE, schema, table, kind, &columns).map_err(Status::from)?;
+    }
+    found.build().map_err(Status::from)
+}
+
+/// The columns of a table as its rows are sent; none of a table that cannot be read now.
+async fn columns_of(session: &Session, schema: &str, table: &str) -> SchemaRef {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let sql = format!("SELECT * FROM {}.{}", quoted(schema), quoted(table));
+    let prepared = match super::service::prepare(session, &sql).await {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            tracing::debug!(error = nyala_engine::hide_values(&error.message), schema, table, "columns are not known");
+            return SchemaRef::new(Schema::empty());
+        }
+    };
+    prepared.schema().map_or_else(|| SchemaRef::new(Schema::empty()), |columns| super::types::Types::Common.schema(&columns))
+}
+
+/// The primary key of a table.
+pub async fn primary_keys(session: &Session, command: &CommandGetPrimaryKeys) -> Result<RecordBatch, Status> {
+    let schema = command.db_schema.as_deref().filter(|schema| !schema.is_empty());
+    let schema = schema.map(|schema| format!("AND table_schema = {}", literal(schema))).unwrap_or_default();
+    let sql = format!(
+        "SELECT table_schema, table_name, column_name, ordinal_position, constraint_name \
+         FROM information_schema.key_column_usage WHERE table_name = {} {schema} ORDER BY 1, 2, 4",
+        literal(&command.table)
+    );
+    let rows = refused(rows_of(session, &sql).await)?;
+    refused(keys(&rows)).and_then(|columns| RecordBatch::try_new(primary_key_columns(), columns).map_err(unwritable))
+}
+
+fn keys(rows: &[Vec<Option<String>>]) -> Result<Vec<ArrayRef>, QueryError> {
+    let texts = |at: usize| -> ArrayRef {
+        Arc::new(rows.iter().map(|row| row.get(at).and_then(Option::as_deref)).collect::<StringArray>())
+    };
+    let numbers = rows.iter().map(|row| row.get(3)?.as_ref()?.parse().ok());
+    let catalogs: ArrayRef = Arc::new(StringArray::from(vec![DATABASE; rows.len()]));
+    Ok(vec![catalogs, texts(0), texts(1), texts(2), texts(4), Arc::new(numbers.collect::<Int32Array>())])
+}
+
+/// The columns of primary keys, as the protocol has them.
+pub fn primary_key_columns() -> SchemaRef {
+    let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
+    Arc::new(Schema::new(vec![
+        text("catalog_name", true),
+        text("db_schema_name", true),
+        text("table_name", true),
+        text("column_name", true),
+        text("key_name", true),
+        Field::new("key_sequence", DataType::Int32, true),
+    ]))
+}
+
+/// The columns of foreign keys, of which there are none.
+pub fn foreign_key_columns() -> SchemaRef {
+    let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
+    Arc::new(Schema::new(vec![
+        text("pk_catalog_name", true),
+        text("pk_db_schema_name", true),
+        text("pk_table_name", false),
+        text("pk_column_name", false),
+        text("fk_catalog_name", true),
+        text("fk_db_schema_name", true),
+        text("fk_table_name", false),
+        text("fk_column_name", false),
+        Field::new("key_sequence", DataType::Int32, false),
+        text("fk_key_name", true),
+        text("pk_key_name", true),
+        Field::new("update_rule", DataType::UInt8, false),
+        Field::new("delete_rule", DataType::UInt8, false),
+    ]))
+}
+
+pub fn foreign_keys() -> RecordBatch {
+    RecordBatch::new_empty(foreign_key_columns())
+}

@@ -1,0 +1,30 @@
+//! The Arrow Flight SQL door: columns of an answer as they are computed, and rows of Arrow into live tables.
+//!
+//! ```text
+//! Handshake ─▶ token ─▶ session of the token       (without passwords: session of the connection)
+//! prepare ─▶ handle ──▶ bind ─▶ GetFlightInfo ─▶ DoGet ─▶ batches with the types that all drivers read
+//!                                    └── a statement without rows is run here, once
+//! DoPut ─▶ messages of Arrow IPC ─▶ rows::Load ─▶ one statement, refused if rows are missing
+//! ```
+//!
+//! It deliberately knows nothing of how statements are planned, and decodes no bytes of a client before
+//! [`crate::rows`] has checked them.
+
+mod data;
+mod door;
+mod error;
+mod ingest;
+mod login;
+mod messages;
+mod metadata;
+mod parameters;
+mod service;
+mod session_options;
+mod sessions;
+mod sql_info;
+mod statements;
+mod stream;
+mod type_info;
+mod types;
+
+pub use door::FlightDoor;

@@ -1,0 +1,151 @@
+//! The types of columns as clients get them. Drivers of other languages know fewer than Arrow has: of some they refuse
+//! every answer, and of some they show wrong values silently.
+//!
+//! ADBC and the JDBC driver were tried with each type; the table of both is in `docs/design/flight-types.md`.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use nyala_engine::{ErrorKind, QueryError};
+
+/// Digits of the largest number of 64 bits.
+const DIGITS_OF_U64: u8 = 20;
+
+/// Which types are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Types {
+    /// Those that all drivers read.
+    Common,
+    /// As they are computed: views and dictionaries too.
+    Arrow,
+}
+
+impl Types {
+    /// The columns of an answer. All may be null: operators are not always as exact as their plan.
+    pub fn schema(self, schema: &Schema) -> SchemaRef {
+        let fields = schema.fields().iter().map(|field| {
+            let field = match self {
+                Self::Common => common_field(field),
+                Self::Arrow => field.as_ref().clone(),
+            };
+            Arc::new(field.with_nullable(true))
+        });
+        Arc::new(Schema::new(fields.collect::<Fields>()))
+    }
+}
+
+fn common_field(field: &FieldRef) -> Field {
+    field.as_ref().clone().with_data_type(common(field.data_type()))
+}
+
+fn common_element(field: &FieldRef) -> FieldRef {
+    Arc::new(common_field(field))
+}
+
+/// The type that every driver reads and that has all values of this one.
+fn common(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Utf8View => DataType::Utf8,
+        DataType::BinaryView => DataType::Binary,
+        DataType::Dictionary(_, values) => common(values),
+        DataType::RunEndEncoded(_, values) => common(values.data_type()),
+        DataType::Float16 => DataType::Float32,
+        DataType::UInt8 => DataType::Int16,
+        DataType::UInt16 => DataType::Int32,
+        DataType::UInt32 => DataType::Int64,
+        DataType::UInt64 => DataType::Decimal128(DIGITS_OF_U64, 0),
+        DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
+            DataType::Decimal128(*precision, *scale)
+        }
+        DataType::List(element) | DataType::ListView(element) => DataType::List(common_element(element)),
+        DataType::LargeList(element) | DataType::LargeListView(element) => {
+            DataType::LargeList(common_element(element))
+        }
+        DataType::FixedSizeList(element, length) => {
+            DataType::FixedSizeList(common_element(element), *length)
+        }
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(common_element).collect()),
+        DataType::Map(entries, sorted) => DataType::Map(common_element(entries), *sorted),
+        other => other.clone(),
+    }
+}
+
+/// The rows with the types of the schema.
+///
+/// # Errors
+/// The statement gives other columns than when it was prepared, or a value is too large for its type.
+pub fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, QueryError> {
+    if batch.num_columns() != schema.fields().len() {
+        return Err(changed());
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| {
+        if column.data_type() == field.data_type() {
+            return Ok(Arc::clone(column));
+        }
+        cast_with_options(column, field.data_type(), &options).map_err(QueryError::from)
+    });
+    let columns = columns.collect::<Result<Vec<ArrayRef>, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+/// The error of a statement whose tables were changed since it was prepared.
+pub fn changed() -> QueryError {
+    QueryError::new(ErrorKind::Changed, "the statement gives other columns than when it was prepared")
+        .hint("prepare it again")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use arrow::array::{
+        Array, AsArray, DictionaryArray, ListBuilder, StringArray, StringViewArray, StringViewBuilder,
+        UInt64Array,
+    };
+    use arrow::datatypes::{Decimal128Type, Int32Type};
+
+    use super::*;
+
+    fn conformed(column: ArrayRef) -> ArrayRef {
+        let batch = RecordBatch::try_from_iter([("c", column)]).unwrap();
+        let schema = Types::Common.schema(&batch.schema());
+        Arc::clone(conform(&batch, &schema).unwrap().column(0))
+    }
+
+    #[test]
+    fn views_dictionaries_and_unsigned_numbers_are_written_out() {
+        let texts: ArrayRef = Arc::new(StringViewArray::from(vec![Some("a"), None]));
+        assert_eq!(conformed(texts).as_string::<i32>(), &StringArray::from(vec![Some("a"), None]));
+        let keys: DictionaryArray<Int32Type> = vec!["x", "y", "x"].into_iter().collect();
+        assert_eq!(conformed(Arc::new(keys)).as_string::<i32>(), &StringArray::from(vec!["x", "y", "x"]));
+        let large: ArrayRef = Arc::new(UInt64Array::from(vec![u64::MAX]));
+        assert_eq!(conformed(large).as_primitive::<Decimal128Type>().value(0), i128::from(u64::MAX));
+    }
+
+    #[test]
+    fn elements_of_lists_are_written_out_too() {
+        let mut lists = ListBuilder::new(StringViewBuilder::new());
+        lists.append_value([Some("a"), None]);
+        let list = conformed(Arc::new(lists.finish()));
+        let element = list.as_list::<i32>().value(0);
+        assert_eq!((element.data_type(), element.null_count()), (&DataType::Utf8, 1));
+    }
+
+    #[test]
+    fn types_are_left_alone_where_the_client_wants_them() {
+        let schema = Schema::new(vec![Field::new("c", DataType::Utf8View, false)]);
+        let sent = Types::Arrow.schema(&schema);
+        assert_eq!(sent.field(0).data_type(), &DataType::Utf8View);
+        assert!(sent.field(0).is_nullable());
+    }
+
+    #[test]
+    fn other_columns_than_prepared_are_refused() {
+        let column: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
+        let batch = RecordBatch::try_from_iter([("c", column)]).unwrap();
+        assert_eq!(conform(&batch, &Arc::new(Schema::empty())).unwrap_err().kind, ErrorKind::Changed);
+    }
+}
