@@ -11,6 +11,7 @@ mod conform;
 mod dialect;
 mod load;
 mod ndjson;
+mod ndjson_fault;
 mod parquet_check;
 mod parquet_file;
 mod plain;

@@ -10,7 +10,8 @@ use nyala_engine::whole_numbers::{as_texts, settled};
 use nyala_engine::{ErrorKind, QueryError};
 
 use super::load::{Decode, Target};
-use super::rejects::{Reject, Rejects, shorten};
+use super::ndjson_fault::reject;
+use super::rejects::{Reject, Rejects};
 use super::uuids;
 
 /// Lines are decoded together up to about this size.
@@ -71,7 +72,7 @@ impl NdJson {
             let end = near.iter().position(|byte| *byte == b'\n');
             let end = end.map_or(left.len(), |end| (BLOCK_BYTES.min(left.len()) + end + 1).min(left.len()));
             let (block, behind) = left.split_at(end);
-            match decode(block, &schema) {
+            match decode_known(block, &schema) {
                 Ok(batch) => batches.extend(batch),
                 Err(_) => batches.extend(self.line_by_line(block, &schema, rejects)?),
             }
@@ -93,23 +94,34 @@ impl NdJson {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            match decode(line, schema) {
+            match decode_known(line, schema) {
                 Ok(batch) => batches.extend(batch),
-                Err(error) => {
-                    rejects.add(Reject { line: at, column: None, reason: shorten(&error.to_string()) })?;
+                // Nobody is told where the fault of this row is.
+                Err(_) if !rejects.tells_next() => {
+                    rejects.add(Reject { line: at, column: None, reason: String::new() })?;
                 }
+                Err(error) => rejects.add(reject(at, line, schema, &error, decode_any))?,
             }
         }
         Ok(batches)
     }
 }
 
-fn decode(block: &[u8], schema: &SchemaRef) -> Result<Vec<RecordBatch>, ArrowError> {
+/// A name that the table does not have is a mistake, and not ignored.
+fn decode_known(block: &[u8], schema: &SchemaRef) -> Result<Vec<RecordBatch>, ArrowError> {
+    decode(block, schema, true)
+}
+
+fn decode_any(block: &[u8], schema: &SchemaRef) -> Result<Vec<RecordBatch>, ArrowError> {
+    decode(block, schema, false)
+}
+
+fn decode(block: &[u8], schema: &SchemaRef, only_known: bool) -> Result<Vec<RecordBatch>, ArrowError> {
     let ends = block.iter().filter(|byte| **byte == b'\n').count();
     let lines = ends + usize::from(!block.ends_with(b"\n"));
-    // A name that the table does not have is a mistake, and not ignored.
-    let builder =
-        ReaderBuilder::new(Arc::new(read_as(schema))).with_strict_mode(true).with_coerce_primitive(true);
+    let builder = ReaderBuilder::new(Arc::new(read_as(schema)))
+        .with_strict_mode(only_known)
+        .with_coerce_primitive(true);
     let mut decoder = builder.with_batch_size(lines.min(batch_rows(schema))).build_decoder()?;
     let (mut left, mut rows, mut batches) = (block, 0, Vec::new());
     while !left.is_empty() {
@@ -180,5 +192,20 @@ mod tests {
         assert!(many.len() > 1 && many.iter().sum::<usize>() == 20_000, "{many:?}");
         assert!(rows("{\"c0\": 1} {\"c0\": 2}\n", 3).is_err());
         assert!(rows(&"{\"c0\": 1}{\"c0\": 2}\n".repeat(9000), 3).is_err());
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_read_is_told_with_its_line_and_column() {
+        let check = |line: &str, expected: &str| {
+            let told = rows(&format!("{{\"c0\": 0}}\n{line}\n"), 9).unwrap_err().message;
+            assert!(told.starts_with(&format!("line 2{expected}")), "{line}: {told}");
+        };
+        for column in 0..9 {
+            check(&format!("{{\"c{column}\": \"x\"}}"), &format!(", column `c{column}`: `x`"));
+        }
+        check("{\"c1\": 1, \"c4\": [], \"c7\": {}}", ", column `c4`: expected");
+        check("{\"c1\": \"x\", \"d\": 1}", ", column `d`: the table has no such column");
+        check("{\"c1\": 1} {\"c1\": 2}", ": more than one object");
+        check("nonsense", ": ");
     }
 }

@@ -36,6 +36,11 @@ impl Rejects {
         Self { most, whole, count: 0, shown: Vec::new() }
     }
 
+    /// Whether anybody is told of the next row: it is one of those that are shown, or ends the load.
+    pub(super) fn tells_next(&self) -> bool {
+        self.count >= self.most || self.shown.len() < SHOWN
+    }
+
     /// Takes note of a row; an error beyond the limit.
     pub(super) fn add(&mut self, reject: Reject) -> Result<(), QueryError> {
         self.count += 1;
