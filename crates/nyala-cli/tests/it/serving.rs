@@ -124,7 +124,10 @@ async fn one_user_cannot_take_all_slots() {
     let phases = test.engine.phase_times();
     let queued = phases.iter().find(|times| times.phase == "queued").unwrap();
     assert!(queued.count() >= 1 && queued.sum_us > 0, "{phases:?}");
-    let logged = "SELECT count(*) FROM system.query_log WHERE queued_us > 0 AND running_us > 0";
+    let preparing = phases.iter().find(|times| times.phase == "preparing").unwrap();
+    assert!(preparing.count() >= 3 && preparing.sum_us > 0, "{phases:?}");
+    let logged =
+        "SELECT count(*) FROM system.query_log WHERE queued_us > 0 AND running_us > 0 AND preparing_us > 0";
     until(&test, logged, "1").await;
 }
 

@@ -77,6 +77,7 @@ impl Session {
     /// Lists the statement as running; with `only_here`, another node was tried already.
     fn begin_execution(&self, prepared: &Prepared, deadline: &Deadline, only_here: bool) -> Execution<'_> {
         let running = self.begin(prepared.text(), deadline);
+        running.entry().was_prepared_within(prepared.described().take_preparing());
         Execution { session: self, settings: self.settings(), deadline: deadline.clone(), running, only_here }
     }
 

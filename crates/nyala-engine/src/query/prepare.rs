@@ -1,6 +1,7 @@
 //! From a parsed statement to a prepared one: names and types resolved, access checked.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use arrow::datatypes::SchemaRef;
 use datafusion::datasource::TableProvider;
@@ -35,6 +36,7 @@ impl Session {
 
     async fn prepare_and_log(&self, statement: Statement) -> Result<Prepared> {
         self.engine.runtime.check_open()?;
+        let begun = Instant::now();
         let deadline = self.own_deadline();
         let settings = self.settings();
         let preparing = self.begin_to_prepare(&statement.beginning(TEXT_BYTES), &deadline);
@@ -42,7 +44,10 @@ impl Session {
         // A cancel or a timeout that came during planning wins.
         let prepared = prepared.and_then(|prepared| deadline.check().map(|()| prepared));
         match &prepared {
-            Ok(_) => preparing.finish(),
+            Ok(prepared) => {
+                prepared.described().prepared_within(begun.elapsed());
+                preparing.finish();
+            }
             Err(error) => preparing.fail(error),
         }
         prepared

@@ -67,7 +67,7 @@ impl Prepared {
         &self.0
     }
 
-    fn described(&self) -> &Described {
+    pub(crate) fn described(&self) -> &Described {
         match &self.0 {
             Form::Command(described) => described,
             Form::Planned(parts) => &parts.described,

@@ -44,10 +44,13 @@ impl Session {
     /// Splits a text into statements after checking its size and shape. An empty text has none.
     pub(crate) fn parse(&self, sql: &str) -> Result<Vec<Statement>> {
         let begun = Instant::now();
-        let parsed = parse(sql, self.engine.snapshots.limits());
-        self.engine.observed.registry.phases().parsed(begun.elapsed());
-        if let Err(error) = &parsed {
-            self.log_failed(&unparsed_without_secrets(sql), error);
+        let mut parsed = parse(sql, self.engine.snapshots.limits());
+        let took = begun.elapsed();
+        self.engine.observed.registry.phases().parsed(took);
+        match parsed.as_deref_mut() {
+            Ok([statement]) => statement.parsed_within(took),
+            Ok(_) => {}
+            Err(error) => self.log_failed(&unparsed_without_secrets(sql), error),
         }
         parsed
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement as SqlStatement};
@@ -24,6 +25,7 @@ pub struct Statement {
     pub kind: Kind,
     /// The text it was parsed from, if it is a query, the text held nothing else, and it was not changed since.
     text: Option<Arc<str>>,
+    parsing: Duration,
 }
 
 /// A statement of Nyala, or one that DataFusion plans.
@@ -254,7 +256,7 @@ impl Statement {
     }
 
     pub(super) fn new(kind: Kind) -> Self {
-        Self { kind, text: None }
+        Self { kind, text: None, parsing: Duration::ZERO }
     }
 
     /// Remembers the text of a query. Others are shown as they display, which leaves out passwords.
@@ -267,6 +269,16 @@ impl Statement {
     /// The text it was parsed from, if it stands for that text alone.
     pub fn text(&self) -> Option<&Arc<str>> {
         self.text.as_ref()
+    }
+
+    /// Records how long its text took to parse.
+    pub fn parsed_within(&mut self, time: Duration) {
+        self.parsing = time;
+    }
+
+    /// How long its text took to parse; zero if that is not known, as of one among several in a text.
+    pub fn parsing(&self) -> Duration {
+        self.parsing
     }
 
     /// So many bytes of its text, or of how it displays; a long list of values is not written to its end for that.

@@ -78,6 +78,8 @@ pub struct Entry {
     pub begun: Instant,
     pub begun_ms: u64,
     killed: AtomicBool,
+    /// Time to parse and to prepare it before its begin, in nanoseconds.
+    preparing: AtomicU64,
     phase: AtomicU8,
     /// Start of the present phase, in nanoseconds from its begin.
     since: AtomicU64,
@@ -108,6 +110,7 @@ impl Entry {
             begun: Instant::now(),
             begun_ms: now_ms(),
             killed: AtomicBool::new(false),
+            preparing: AtomicU64::new(0),
             phase: AtomicU8::new(0),
             since: AtomicU64::new(0),
             spent: Default::default(),
@@ -125,6 +128,16 @@ impl Entry {
             live: Mutex::new(Live { plan: None, cancel: Some(cancel) }),
             end: OnceLock::new(),
         }
+    }
+
+    /// Records how long it took to parse and to prepare, before it began.
+    pub fn was_prepared_within(&self, time: Duration) {
+        self.preparing.store(nanos(time), Ordering::Relaxed);
+    }
+
+    /// Time to parse and to prepare it before it began; zero if that was done for an execution before.
+    pub fn preparing(&self) -> Duration {
+        Duration::from_nanos(self.preparing.load(Ordering::Relaxed))
     }
 
     pub fn enter(&self, phase: Phase) {

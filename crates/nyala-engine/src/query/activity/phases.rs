@@ -28,6 +28,9 @@ const BOUNDS_US: [u64; 19] = [
     300_000_000,
 ];
 
+/// The phase before a statement begins: its text is parsed, its names and types are resolved.
+pub const PREPARING: &str = "preparing";
+
 /// Times of all statements in one phase.
 #[derive(Debug, Default)]
 struct Histogram {
@@ -55,13 +58,14 @@ impl Histogram {
 #[derive(Debug, Default)]
 pub struct Phases {
     parsing: Histogram,
+    preparing: Histogram,
     of_statements: [Histogram; Phase::ALL.len()],
 }
 
 /// How long statements have been in one phase since the start, for metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PhaseTimes {
-    /// `parsing`, `planning`, `queued`, `running` or `sending`.
+    /// `parsing`, `preparing`, `planning`, `queued`, `running` or `sending`. Of `preparing`, without parsing.
     pub phase: &'static str,
     /// Times in each bucket: at most its bound, above the one before. The last bucket is above all bounds.
     counts: Vec<u64>,
@@ -91,6 +95,11 @@ impl Phases {
         self.parsing.observe(took);
     }
 
+    /// Records the preparation of a statement.
+    pub fn prepared(&self, took: Duration) {
+        self.preparing.observe(took);
+    }
+
     /// Records the phases of an ended statement.
     pub fn ended(&self, entry: &Entry) {
         for (phase, histogram) in Phase::ALL.into_iter().zip(&self.of_statements) {
@@ -104,7 +113,8 @@ impl Phases {
     pub fn read(&self) -> Vec<PhaseTimes> {
         let statements = Phase::ALL.into_iter().zip(&self.of_statements);
         let statements = statements.map(|(phase, histogram)| histogram.read(phase.name()));
-        std::iter::once(self.parsing.read("parsing")).chain(statements).collect()
+        let before = [self.parsing.read("parsing"), self.preparing.read(PREPARING)];
+        before.into_iter().chain(statements).collect()
     }
 }
 

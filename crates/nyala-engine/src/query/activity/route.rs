@@ -7,6 +7,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use nyala_cube::cube::{BlockReport, Report};
 
 use super::entry::{Entry, Phase, Status};
+use super::phases::PREPARING;
 
 /// What answers a query: cubes or tables, here or on other nodes. All executions of one plan share it.
 #[derive(Debug, Default)]
@@ -98,7 +99,7 @@ pub struct Profile {
     pub ready_plan: bool,
     /// Whether the result cache answered.
     pub from_result_cache: bool,
-    /// Time in each phase.
+    /// Time in each phase; `preparing` is before its begin, and not part of `took`.
     pub phases: Vec<(&'static str, Duration)>,
     /// Time since its begin, or until its end.
     pub took: Duration,
@@ -127,7 +128,9 @@ impl Profile {
             route: entry.route().cloned(),
             ready_plan: entry.ready_plan(),
             from_result_cache: entry.was_given_again(),
-            phases: Phase::ALL.map(|phase| (phase.name(), entry.spent(phase))).to_vec(),
+            phases: std::iter::once((PREPARING, entry.preparing()))
+                .chain(Phase::ALL.map(|phase| (phase.name(), entry.spent(phase))))
+                .collect(),
             took: end.map_or_else(|| entry.begun.elapsed(), |end| end.took),
             rows: entry.rows(),
             progress: if end.is_none() { entry.progress() } else { None },

@@ -150,6 +150,7 @@ impl Preparing {
 
     /// Records that it can be executed.
     pub fn finish(self) {
+        self.listed.registry.phases().prepared(self.listed.entry.begun.elapsed());
         self.listed.entry.end_with(Status::Prepared);
     }
 }

@@ -1,6 +1,8 @@
 //! A planned statement: its plan, its parameters, its columns.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::logical_expr::LogicalPlan;
@@ -27,11 +29,30 @@ pub struct Described {
     shown: OnceLock<Box<str>>,
     /// Data that doors keep with the statement.
     pub kept: Kept,
+    /// How long it took to parse and to prepare, in nanoseconds, until an execution has taken it.
+    preparing: AtomicU64,
 }
 
 impl Described {
     pub fn new(statement: Statement, schema: Option<SchemaRef>) -> Self {
-        Self { statement, schema, shown: OnceLock::new(), kept: Kept::default() }
+        let (shown, kept, preparing) = (OnceLock::new(), Kept::default(), AtomicU64::new(0));
+        Self { statement, schema, shown, kept, preparing }
+    }
+
+    /// Records how long it took to prepare, besides parsing.
+    pub fn prepared_within(&self, time: Duration) {
+        let all = time.saturating_add(self.statement.parsing());
+        self.preparing.store(u64::try_from(all.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// How long it took to parse and to prepare. Zero from the second time on: a statement is prepared for its first
+    /// execution, and later ones are spared it.
+    pub fn take_preparing(&self) -> Duration {
+        // Many executions of a cached plan read it at once, and none of them writes.
+        match self.preparing.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            _ => Duration::from_nanos(self.preparing.swap(0, Ordering::Relaxed)),
+        }
     }
 
     /// The text as the client wrote it, or the beginning of the statement as it displays.

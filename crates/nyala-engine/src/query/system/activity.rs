@@ -1,6 +1,7 @@
 //! `system.queries`, `system.local_queries`, `system.query_log`, `system.stuck` and `system.tasks`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::compute::concat_batches;
@@ -96,6 +97,7 @@ pub fn query_log_schema() -> SchemaRef {
         number("bytes_from_store"),
     ]);
     fields.extend(PHASES.map(|(name, _)| number(name)));
+    fields.push(number("preparing_us"));
     Arc::new(Schema::new(fields))
 }
 
@@ -126,10 +128,9 @@ pub fn query_log(engine: &Engine) -> Result<RecordBatch> {
         numbers(routes.iter().map(|route| Some(route.bytes?.disk))),
         numbers(routes.iter().map(|route| Some(route.bytes?.store))),
     ]);
-    let phases = PHASES.into_iter();
-    columns.extend(phases.map(|(_, phase)| {
-        numbers(each().map(|entry| Some(u64::try_from(entry.spent(phase).as_micros()).unwrap_or(u64::MAX))))
-    }));
+    let us = |time: Duration| Some(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    columns.extend(PHASES.map(|(_, phase)| numbers(each().map(|entry| us(entry.spent(phase))))));
+    columns.push(numbers(each().map(|entry| us(entry.preparing()))));
     batch(query_log_schema(), columns)
 }
 
