@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Union
 
 from .errors import Error
 from .jobs import Job, list_jobs
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 Bound = Union[int, date, datetime, str]
-
-_POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
@@ -129,8 +125,8 @@ class Cube:
     def build(self, start: Bound | None = None, end: Bound | None = None, *, wait: bool = True) -> Job | None:
         """Builds what is missing or stale, of the ranges from `start` to before `end` if they are given.
 
-        Gives the job, or None if there was nothing to build. Without `wait` it gives the job as soon as that runs; the job ends with
-        this process, because the server cancels a build whose client is gone.
+        Gives the job, or None if there was nothing to build. Without `wait` it gives the job as soon as that runs, and the job goes on
+        whatever becomes of this process.
         """
         return self._run("BUILD", start, end, wait)
 
@@ -160,17 +156,12 @@ class Cube:
         return records(self._connection.execute(f"CHECK CUBE {self._quoted}{sampled}"), Finding)
 
     def _run(self, verb: str, start: Bound | None, end: Bound | None, wait: bool) -> Job | None:
-        statement = f"{verb} CUBE {self._quoted}{_range(start, end)}"
+        statement = f"{verb} CUBE {self._quoted}"
+        if not wait:
+            number = self._connection.execute(f"{statement} WITH (wait = off){_range(start, end)}").scalar()
+            return None if number is None else Job(self._connection.door, number)
         before = max((job.job for job in list_jobs(self._connection.door)), default=0)
-        if wait:
-            self._connection.execute(statement)
-            return self._job_after(before, verb)
-        running = _Background(lambda: self._connection.execute(statement))
-        while running.runs_longer_than(_POLL_SECONDS):
-            job = self._job_after(before, verb)
-            if job is not None:
-                return job
-        running.check()
+        self._connection.execute(f"{statement}{_range(start, end)}")
         return self._job_after(before, verb)
 
     def _job_after(self, before: int, verb: str) -> Job | None:
@@ -205,29 +196,6 @@ def recommend(
     ]
     budget = f" WITH ({', '.join(options)})" if options else ""
     return records(connection.execute(f"RECOMMEND CUBE FOR {scope}{budget}"), Recommendation)
-
-
-class _Background:
-    """A statement on a thread of its own."""
-
-    def __init__(self, work: Callable[[], Any]) -> None:
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, args=(work,), name="nyala-build", daemon=True)
-        self._thread.start()
-
-    def _run(self, work: Callable[[], Any]) -> None:
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001 (`check` raises it again; of a job that has begun, the job tells it)
-            self._error = error
-
-    def runs_longer_than(self, seconds: float) -> bool:
-        self._thread.join(seconds)
-        return self._thread.is_alive()
-
-    def check(self) -> None:
-        if self._error is not None:
-            raise self._error
 
 
 def _range(start: Bound | None, end: Bound | None) -> str:

@@ -102,3 +102,4 @@ mod trouble;
 mod unheard;
 mod upkeep;
 mod wrong_answers;
+mod unwaited_builds;

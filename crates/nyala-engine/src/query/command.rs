@@ -11,7 +11,7 @@ use super::execution::Execution;
 
 /// A statement of Nyala.
 pub trait Command: Send + Sync {
-    /// Columns of the answer. A statement without rows changes something.
+    /// Columns of the answer. A statement without rows changes something, and so does a build that answers with its job.
     fn schema(&self) -> Option<SchemaRef> {
         None
     }

@@ -107,10 +107,12 @@ impl Prepared {
     /// Whether it changes the catalog, rows of tables, or roles and grants.
     pub fn changes(&self) -> bool {
         match &self.0 {
-            Form::Command(described) => {
-                let kind = &described.statement.kind;
-                described.schema.is_none() && !matches!(kind, Kind::Nyala(Nyala::Unneeded(_)))
-            }
+            Form::Command(described) => match &described.statement.kind {
+                Kind::Nyala(Nyala::Unneeded(_)) => false,
+                // Its job makes segments, also if its answer has a row.
+                Kind::Nyala(Nyala::BuildCube(_)) => true,
+                _ => described.schema.is_none(),
+            },
             Form::Planned(parts) => matches!(parts.plan.logical(), LogicalPlan::Ddl(_) | LogicalPlan::Dml(_)),
             Form::OfShape(_) => false,
         }

@@ -1,26 +1,18 @@
 //! Cubes and their segments, which Kylin 5 calls models and segments, and their builds.
 
-use std::time::Duration;
-
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use nyala_engine::{QueryError, Session, SessionOptions};
-use nyala_model::{JobEntry, JobId};
+use nyala_model::JobEntry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
 
 use super::answer::{Dialect, Page};
 use super::error::KylinError;
-use super::jobs::shown;
+use super::jobs::{self, shown};
 use super::session::{cube_name, literal, rows, schema_of, session_in};
 use crate::http::{Caller, Shared};
-
-/// How long a request waits until its build is a job.
-const UNTIL_JOB: Duration = Duration::from_secs(10);
-/// How often that is looked at.
-const LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Deserialize)]
 pub struct Wanted {
@@ -320,7 +312,7 @@ fn parse<'b, T: Deserialize<'b>>(body: &'b Bytes) -> Result<T, KylinError> {
     serde_json::from_slice(body).map_err(|error| KylinError::invalid(format!("request body: {error}")))
 }
 
-/// Runs a statement that goes on when its client has been answered, and gives the job that it has become.
+/// Begins a job that goes on when its client has been answered.
 async fn begin(
     shared: &Shared,
     options: SessionOptions,
@@ -336,35 +328,12 @@ async fn begin(
     let name = cube_name(&cube.full_name(), None);
     let range = range
         .map(|(from, to)| Ok::<_, KylinError>(format!(" FROM {} TO {}", time_text(from)?, time_text(to)?)));
-    let statement = format!("{verb} CUBE {name}{}", range.transpose()?.unwrap_or_default());
-    let last = newest(shared, &cube.full_name()).await?.map(|job| job.id);
-    let mut building = tokio::spawn(async move { rows(&session, &statement).await });
-    let begun = async {
-        loop {
-            match newest(shared, &cube.full_name()).await? {
-                Some(job) if last.is_none_or(|last: JobId| job.id > last) => return Ok::<_, KylinError>(job),
-                _ => sleep(LOOK).await,
-            }
-        }
-    };
-    let missing = || KylinError::invalid(format!("`{verb} CUBE` had nothing to do"));
-    tokio::select! {
-        biased;
-        job = timeout(UNTIL_JOB, begun) => {
-            job.map_err(|_| KylinError::invalid("the build has not begun: other builds of the cube run; ask for its jobs"))?
-        }
-        ended = &mut building => {
-            ended.map_err(|error| KylinError::invalid(error.to_string()))??;
-            let job = newest(shared, &cube.full_name()).await?;
-            job.filter(|job| last.is_none_or(|last| job.id > last)).ok_or_else(missing)
-        }
+    let statement = format!("{verb} CUBE {name} WITH (wait = off){}", range.transpose()?.unwrap_or_default());
+    let answer = rows(&session, &statement).await?;
+    match answer.first().and_then(|row| row.first()?.as_deref()) {
+        Some(job) => jobs::find(shared, jobs::number_of(job)?).await,
+        None => Err(KylinError::invalid(format!("`{verb} CUBE` had nothing to do"))),
     }
-}
-
-/// The last job of a cube.
-async fn newest(shared: &Shared, cube: &str) -> Result<Option<JobEntry>, QueryError> {
-    let jobs = shared.engine.jobs().await?.into_iter();
-    Ok(jobs.filter(|job| job.cube.to_string() == cube).max_by_key(|job| job.id))
 }
 
 /// A time as a literal of SQL.

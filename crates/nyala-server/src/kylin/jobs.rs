@@ -108,12 +108,14 @@ async fn end(shared: &Shared, options: SessionOptions, job: JobId) -> Result<(),
     Ok(())
 }
 
-async fn find(shared: &Shared, wanted: JobId) -> Result<JobEntry, KylinError> {
+/// The job of this number.
+pub async fn find(shared: &Shared, wanted: JobId) -> Result<JobEntry, KylinError> {
     let job = shared.engine.jobs().await?.into_iter().find(|job| job.id == wanted);
     job.ok_or_else(|| KylinError::invalid(format!("job `{}` does not exist", wanted.0)))
 }
 
-fn number_of(job: &str) -> Result<JobId, KylinError> {
+/// The number that a client names a job by.
+pub fn number_of(job: &str) -> Result<JobId, KylinError> {
     job.parse().map(JobId).map_err(|_| KylinError::invalid(format!("job `{job}` does not exist")))
 }
 

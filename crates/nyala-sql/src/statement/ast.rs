@@ -42,7 +42,7 @@ pub enum Kind {
 pub enum Nyala {
     /// `CREATE CUBE [IF NOT EXISTS] name AS SELECT …`
     CreateCube(Box<CreateCube>),
-    /// `BUILD CUBE name [FROM … TO …]`, `REFRESH CUBE …`, `MERGE CUBE …`
+    /// `BUILD CUBE name [WITH (wait = off)] [FROM … TO …]`, `REFRESH CUBE …`, `MERGE CUBE …`
     BuildCube(Box<BuildCube>),
     /// `ALTER CUBE name ADD …, DROP …`
     AlterCube(Box<AlterCube>),
@@ -151,6 +151,8 @@ pub struct BuildCube {
     pub action: BuildAction,
     /// The cube.
     pub name: ObjectName,
+    /// Whether the statement lasts as long as its job, and ends it when it ends. If not, its answer is the job's number.
+    pub waits: bool,
     /// The first value of the range, and the first after it; all ranges when absent.
     pub range: Option<(Expr, Expr)>,
 }
@@ -427,6 +429,9 @@ impl fmt::Display for BuildCube {
             BuildAction::Merge => "MERGE",
         };
         write!(f, "{verb} CUBE {}", self.name)?;
+        if !self.waits {
+            f.write_str(" WITH (wait = off)")?;
+        }
         match &self.range {
             Some((from, to)) => write!(f, " FROM {from} TO {to}"),
             None => Ok(()),

@@ -23,7 +23,7 @@ use super::limits::StatementLimits;
 use super::literals::join_texts;
 use super::live::{parse_live, select_into};
 use super::numbers::write_out;
-use super::options::parse_options;
+use super::options::{StatementOption, parse_options};
 use super::partition::parse_partition;
 use super::relations::parse_relations;
 use super::roles::parse_roles;
@@ -290,9 +290,36 @@ fn parse_build(parser: &mut DFParser<'_>, action: BuildAction) -> Result<Nyala> 
         }
         Some((from, parser.parser.parse_expr().map_err(from_parser)?))
     } else {
+    let mut options = parse_with(parser)?;
         None
     };
-    Ok(Nyala::BuildCube(Box::new(BuildCube { action, name, range })))
+    // Options may stand last, too, but not behind `…::timestamp`, where WITH is a part of the type.
+    options.extend(parse_with(parser)?);
+    Ok(Nyala::BuildCube(Box::new(BuildCube { action, name, waits: waits(&options)?, range })))
+}
+
+fn parse_with(parser: &mut DFParser<'_>) -> Result<Vec<StatementOption>> {
+    if parser.parser.parse_keyword(Keyword::WITH) { parse_options(parser) } else { Ok(Vec::new()) }
+}
+
+/// The option `wait` of a build.
+fn waits(options: &[StatementOption]) -> Result<bool> {
+    let mut waits = true;
+    for StatementOption { name, value } in options {
+        if name != "wait" {
+            let message = format!("a build has no option `{name}`");
+            return Err(QueryError::new(ErrorKind::UndefinedObject, message).hint("there is wait: on or off"));
+        }
+        waits = match value.to_ascii_lowercase().as_str() {
+            "on" => true,
+            "off" => false,
+            _ => {
+                let message = format!("`{value}` is no value of option `wait`");
+                return Err(QueryError::new(ErrorKind::InvalidParameter, message).hint("use on or off"));
+            }
+        };
+    }
+    Ok(waits)
 }
 
 fn parse_recommend_for(parser: &mut DFParser<'_>) -> Result<RecommendFor> {

@@ -58,6 +58,12 @@ fn our_statements_and_others_side_by_side() {
         "CREATE CUBE IF NOT EXISTS c AS SELECT a, sum(b) FROM t GROUP BY a",
     );
     check("select ';' as x", "SELECT ';' AS x");
+    check("show create cube s.\"C\"", "SHOW CREATE CUBE s.\"C\"");
+    check(
+        "build cube c with (Wait = 'OFF') from '2024-01-01'::timestamp to x; merge cube c with (wait = on)",
+        "BUILD CUBE c WITH (wait = off) FROM '2024-01-01'::TIMESTAMP TO x; MERGE CUBE c",
+    );
+    check("refresh cube c from 1 to 2 with (wait = off)", "REFRESH CUBE c WITH (wait = off) FROM 1 TO 2");
     check("show query history", "SHOW QUERY HISTORY");
     check("analyze cube a.b", "ANALYZE CUBE a.b");
     check(
@@ -93,6 +99,9 @@ fn our_statements_and_others_side_by_side() {
 fn mistakes_name_what_was_expected() {
     check_error("build table x", ErrorKind::Syntax, "expected `CUBE` after `BUILD`");
     check_error("create cube c select 1", ErrorKind::Syntax, "expected `AS SELECT …`");
+    check_error("build cube c with (weight = off)", ErrorKind::UndefinedObject, "no option `weight`");
+    check_error("build cube c with (wait = later)", ErrorKind::InvalidParameter, "`later` is no value");
+    check_error("show create cube", ErrorKind::Syntax, "identifier");
     check_error("show jobs now", ErrorKind::Syntax, "expected end of statement, found `now`");
     check_error("warm cache", ErrorKind::Syntax, "`FOR TABLE …` or `FOR CUBE …`");
     check_error("drop cache for t", ErrorKind::Syntax, "`TABLE` or `CUBE`");

@@ -1,17 +1,15 @@
 //! `BUILD CUBE`, `REFRESH CUBE` and `MERGE CUBE`, and automatic refreshes.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_catalog::{CatalogError, Permit};
-use nyala_cube::cube::build::{
-    BuildContext, FilledSteps, LeftSegments, Progress, Resume, Work, is_due, unheld, wanted,
-};
+use nyala_catalog::Permit;
+use nyala_cube::cube::build::{BuildContext, FilledSteps, Progress, Resume, Work, is_due, unheld, wanted};
 use nyala_cube::cube::{Dice, ReadyCube, live_tables};
 use nyala_cube::live::Pins;
 use nyala_cube::scan::ReadOnce;
@@ -21,13 +19,14 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{BuildAction, BuildCube};
 use tokio::sync::Mutex;
 
+use super::begun_job::BegunJob;
 use super::bounds::bounds;
-use super::divide::OthersSegments;
 use super::jobs::begin;
 use super::lease::lease;
 use super::maker::{Maker, wait_before};
 use crate::query::answer::{Answer, Completion};
 use crate::query::authorize::Caller;
+use crate::query::columns::{number, numbers};
 use crate::query::command::Command;
 use crate::query::engine::Engine;
 use crate::query::execution::Execution;
@@ -64,6 +63,10 @@ pub struct Wish {
 pub struct Build<'s>(pub &'s BuildCube);
 
 impl Command for Build<'_> {
+    fn schema(&self) -> Option<SchemaRef> {
+        (!self.0.waits).then(job_schema)
+    }
+
     fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
         caller.may_build(caller.name(&self.0.name)?)
     }
@@ -73,7 +76,7 @@ impl Command for Build<'_> {
     }
 }
 
-/// Makes segments and publishes each once it is complete. Cancelling the statement cancels the build;
+/// Makes segments and publishes each once it is complete. Cancelling the statement cancels a build that it waits for;
 /// segments published before stay.
 async fn run(statement: &BuildCube, execution: Execution<'_>) -> Result<Answer> {
     let name = execution.name(&statement.name)?;
@@ -85,12 +88,32 @@ async fn run(statement: &BuildCube, execution: Execution<'_>) -> Result<Answer> 
         BuildAction::Merge => (JobKind::Merge, "BUILD CUBE"),
     };
     let wish = Wish { name, kind, range: statement.range.clone() };
-    run_job(execution.engine(), wish, &execution.settings).await?;
-    Ok(Completion::of(tag))
+    let begun = begin_job(execution.engine(), wish, &execution.settings).await?;
+    match begun {
+        begun if !statement.waits => {
+            let job = begun.map(|job| job.go_on().0);
+            execution.columns(job_schema(), vec![numbers([job].into_iter())])
+        }
+        Some(job) => job.run().await.map(|()| Completion::of(tag)),
+        None => Ok(Completion::of(tag)),
+    }
+}
+
+/// The answer of a statement that does not wait: the number of its job, null if there is nothing to do.
+fn job_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![number("job")]))
 }
 
 /// Runs a job to its end, if there is work.
 pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> Result<()> {
+    match begin_job(engine, wish, settings).await? {
+        Some(job) => job.run().await,
+        None => Ok(()),
+    }
+}
+
+/// Finds out what a job has to do, and records it as running; none if there is nothing to do.
+async fn begin_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> Result<Option<BegunJob>> {
     let name = &wish.name;
     engine.snapshots.stores().segments().check_ready()?;
     check_idle(engine, name)?;
@@ -114,56 +137,30 @@ pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> R
         JobKind::Build => BuildAction::Build,
         JobKind::Refresh => BuildAction::Refresh,
         JobKind::Merge => BuildAction::Merge,
-        JobKind::AutoRefresh if !is_due(&cube) => return Ok(()),
+        JobKind::AutoRefresh if !is_due(&cube) => return Ok(None),
         JobKind::AutoRefresh => BuildAction::Build,
     };
     let filled = filled_steps(engine, (&cube, &pins), unheld(&cube, action, range)?).await?;
     let works = wanted(&cube, action, range, &filled)?;
     if works.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let job = begin(engine, &cube, wish.kind, &works).await?;
-    let progress = Arc::clone(job.progress());
-    let listed = engine.building.jobs.start(&progress, taken);
-    let context = build_context(engine, &pins, Arc::clone(&lease).into(), Arc::clone(&progress));
-    let left = LeftSegments { cube: name.clone(), home: context.home.clone() };
-    let range = range_of_all(&works);
-    let (name, survey) = (wish.name, Mutex::default());
-    let (engine, resume, is_divided) = (Arc::clone(engine), Resume::Any, Arc::<AtomicBool>::default());
-    let others = OthersSegments {
-        cube: name.clone(),
-        home: context.home.clone(),
-        is_divided: Arc::clone(&is_divided),
-        listed: Some(listed),
+    let progress = job.progress();
+    let listed = engine.building.jobs.start(progress, taken);
+    let context = build_context(engine, &pins, Arc::clone(&lease).into(), Arc::clone(progress));
+    let maker = Maker {
+        engine: Arc::clone(engine),
+        name: wish.name,
+        context,
+        pins,
+        before,
+        range: range_of_all(&works),
+        survey: Mutex::default(),
+        resume: Resume::Any,
+        is_divided: Arc::default(),
     };
-    let threads = &engine.runtime.threads;
-    let maker =
-        Maker { engine: Arc::clone(&engine), name, context, pins, before, range, survey, resume, is_divided };
-    let work = async move {
-        let others = others;
-        // Dropped before others may build the cube.
-        let left = left;
-        let made = maker.make_all(works).await;
-        drop(left);
-        others.settle(&made).await;
-        made
-    };
-    let mut work = Task::spawn(threads, Scope::new(Arc::default()), work);
-    let outcome = tokio::select! {
-        biased;
-        () = progress.cancelled() => {
-            work.stop().await;
-            let message = format!("job {} was cancelled", progress.entry().id.0);
-            Err(QueryError::new(ErrorKind::Cancelled, message))
-        }
-        () = lease.lost() => {
-            work.stop().await;
-            Err(CatalogError::LeaseLost { lease: lease.fence().lease.clone() }.into())
-        }
-        outcome = work.joined() => outcome,
-    };
-    job.finish(&outcome).await;
-    outcome
+    Ok(Some(BegunJob { lease, job, listed, maker, works }))
 }
 
 /// The resources of a build. Cells are the same for all sessions, so the settings of the building session do not count.
@@ -293,7 +290,7 @@ fn frugal_state(engine: &Engine, pins: &Arc<Pins>, settings: &Settings) -> Sessi
     state
 }
 
-fn missing(name: &QualifiedName, snapshot: &nyala_model::CatalogSnapshot) -> QueryError {
+pub fn missing(name: &QualifiedName, snapshot: &nyala_model::CatalogSnapshot) -> QueryError {
     let names: Vec<&str> = snapshot.cubes.keys().map(|cube| cube.name.as_str()).collect();
     let error = QueryError::new(ErrorKind::UndefinedTable, format!("cube `{name}` does not exist"));
     match nyala_model::suggest::nearest(&name.name, names) {

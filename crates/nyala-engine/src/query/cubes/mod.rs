@@ -14,6 +14,7 @@ pub mod segments;
 pub mod show;
 pub mod upkeep;
 
+mod begun_job;
 mod bounds;
 mod budget;
 mod divide;
