@@ -92,6 +92,7 @@ mod settings;
 mod shared_catalog;
 mod slt;
 mod sparse_ranges;
+mod show_create_cube;
 mod sql_bombs;
 mod star;
 mod statements;

@@ -5,18 +5,15 @@
 //! catalog moves the numbers in the sets to the new positions.
 
 use datafusion::execution::SessionState;
-use datafusion::sql::sqlparser::ast::{Query, Statement as SqlStatement};
 use nyala_model::{CubeDefinition, CubeEntry, DimensionMoves};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
-use nyala_sql::statement::{
-    AlterAction, CreateCube, CubeSelect, Kind, Nyala, StatementLimits, StatementOption, parse,
-    resolve_positions,
-};
+use nyala_sql::statement::{AlterAction, CubeSelect, StatementLimits, StatementOption, resolve_positions};
 
 use super::compile::{CompiledCube, compile};
 use super::definition::{describe_dimensions, describe_measures};
 use super::lists::{Changed, CubeChange, exists};
 use super::options::{options, written};
+use super::statement::{create_of, query_of};
 
 /// A cube as it will be.
 #[derive(Debug, Clone)]
@@ -101,22 +98,6 @@ async fn other_cells(
     };
     let statement = statement(entry, &changed, (set, compiled.is_live()), limits)?;
     Ok(Alteration { definition, statement, moves: changed.moves })
-}
-
-fn query_of(select: &str, limits: &StatementLimits) -> Result<Query> {
-    let statement = parse(select, limits)?.pop();
-    match statement.as_ref().and_then(|statement| statement.ast()) {
-        Some(SqlStatement::Query(query)) => Ok(query.as_ref().clone()),
-        _ => Err(QueryError::internal("the SELECT of a cube is not a query")),
-    }
-}
-
-fn create_of(entry: &CubeEntry, limits: &StatementLimits) -> Result<CreateCube> {
-    let parsed = parse(&entry.statement, limits)?.pop().map(|statement| statement.kind);
-    match parsed {
-        Some(Kind::Nyala(Nyala::CreateCube(create))) => Ok(CreateCube { if_not_exists: false, ..*create }),
-        _ => Err(QueryError::internal("the statement of a cube is not CREATE CUBE")),
-    }
 }
 
 /// The CREATE CUBE statement with other lists; its grouping stays as written if the sets are the same.

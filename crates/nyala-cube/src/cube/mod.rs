@@ -30,6 +30,7 @@ mod partial;
 mod partition;
 mod rewrite;
 mod shape;
+mod statement;
 mod trial;
 
 pub use advice::{Advice, advise, stars, without_covered};
@@ -44,4 +45,5 @@ pub use live::{LiveVersions, live_tables};
 pub use partition::{PartitionColumn, show_range};
 pub use rewrite::{Asked, BlockReport, Chosen, CubeIndex, ReadyCube, Report, Routing, rewrite};
 pub use shape::{quoted, shape_of, show_shape};
+pub use statement::create_statement;
 pub use trial::{Dice, Trial, Trials};

@@ -55,6 +55,11 @@ pub enum Nyala {
     },
     /// `SHOW CUBES`
     ShowCubes,
+    /// `SHOW CREATE CUBE name`
+    ShowCreateCube {
+        /// The cube.
+        name: ObjectName,
+    },
     /// `SHOW SEGMENTS [FOR name]`
     ShowSegments {
         /// The cube; all when absent.
@@ -369,6 +374,7 @@ impl fmt::Display for Nyala {
                 write!(f, "KILL QUERY {id} ON NODE '{}'", node.replace('\'', "''"))
             }
             Self::ShowCubes => f.write_str("SHOW CUBES"),
+            Self::ShowCreateCube { name } => write!(f, "SHOW CREATE CUBE {name}"),
             Self::ShowSegments { cube: None } => f.write_str("SHOW SEGMENTS"),
             Self::ShowSegments { cube: Some(cube) } => write!(f, "SHOW SEGMENTS FOR {cube}"),
             Self::ShowCuboids { cube: None } => f.write_str("SHOW CUBOIDS"),

@@ -177,6 +177,10 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
         ("SHOW", "SEGMENTS") => {
             skip(parser, 2);
             Nyala::ShowSegments { cube: parse_for_name(parser)? }
+        ("SHOW", "CREATE") if peek_word(parser, 2).as_deref() == Some("CUBE") => {
+            skip(parser, 3);
+            Nyala::ShowCreateCube { name: parse_name(parser)? }
+        }
         }
         ("SHOW", "CUBOIDS") => {
             skip(parser, 2);

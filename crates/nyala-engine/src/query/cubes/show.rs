@@ -1,15 +1,18 @@
-//! `SHOW CUBES`.
+//! `SHOW CUBES` and `SHOW CREATE CUBE`.
 
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use datafusion::sql::sqlparser::ast::ObjectName;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use nyala_cube::cube::create_statement;
 use nyala_model::{CubeEntry, SegmentEntry, SegmentState};
 use nyala_sql::error::Result;
 
+use super::build::missing;
 use super::segments;
 use crate::query::answer::Answer;
 use crate::query::authorize::Caller;
@@ -39,7 +42,39 @@ impl Command for ShowCubes {
     }
 }
 
-/// Columns of the answer.
+/// `SHOW CREATE CUBE name`.
+pub struct ShowCreate<'s>(pub &'s ObjectName);
+
+impl Command for ShowCreate<'_> {
+    fn schema(&self) -> Option<SchemaRef> {
+        Some(create_schema())
+    }
+
+    fn authorize(&self, _: &Caller<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        async move {
+            let (engine, name) = (execution.engine(), execution.name(self.0)?);
+            let (context, limits) = (engine.snapshots.current(), *engine.snapshots.limits());
+            let snapshot = context.snapshot();
+            let cube = Arc::clone(snapshot.cubes.get(&name).ok_or_else(|| missing(&name, snapshot))?);
+            // Trees are walked on planning threads alone, which have much stack.
+            let work = async move { create_statement(&cube, &limits) };
+            let statement = engine.runtime.threads.plan(work).await?;
+            let columns = [name.schema.as_str(), name.name.as_str(), statement.as_str()];
+            execution.columns(create_schema(), columns.map(|value| texts([Some(value)].into_iter())).into())
+        }
+        .boxed()
+    }
+}
+
+fn create_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![text("schema"), text("cube"), text("statement")]))
+}
+
+/// Columns of `SHOW CUBES`.
 pub fn cubes_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("schema"),

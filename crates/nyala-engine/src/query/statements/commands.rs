@@ -15,6 +15,7 @@ pub fn command(statement: &Nyala) -> Box<dyn Command + '_> {
         Nyala::DropCube { name, if_exists } => Box::new(create::Drop { name, if_exists: *if_exists }),
         Nyala::BuildCube(statement) => Box::new(build::Build(statement)),
         Nyala::ShowCubes => Box::new(show::ShowCubes),
+        Nyala::ShowCreateCube { name } => Box::new(show::ShowCreate(name)),
         Nyala::ShowSegments { cube } => Box::new(segments::ShowSegments { cube: cube.as_ref() }),
         Nyala::ShowCuboids { cube } => Box::new(segments::ShowCuboids { cube: cube.as_ref() }),
         Nyala::ShowJobs => Box::new(jobs::ShowJobs),
