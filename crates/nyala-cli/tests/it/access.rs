@@ -287,6 +287,49 @@ fn http_wants_a_password_or_a_token() {
 }
 
 #[test]
+fn statements_know_their_user() {
+    let (_star, server) = start();
+    let ask = |authorization: &str, sql: &str| -> Value {
+        let body = json!({ "sql": sql }).to_string();
+        let (status, answer) = request(&server, "POST", "/api/v1/query", authorization, &body);
+        assert_eq!(status, 200, "{sql}: {answer}");
+        serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+    };
+    let root = basic("root", "r'oot");
+    ask(&root, "CREATE TABLE notes (id BIGINT PRIMARY KEY, owner TEXT)");
+    ask(&root, "GRANT SELECT, INSERT ON notes TO ann, bob");
+    let (_, token) = request(&server, "POST", "/api/v1/token", &basic("bob", "bob"), "");
+    let token: Value = serde_json::from_str(token.rsplit("\r\n\r\n").next().unwrap()).unwrap();
+    let bearer = format!("Bearer {}", token["token"].as_str().unwrap());
+    let users = [("ann", basic("ann", "secret")), ("bob", bearer), ("root", root.clone())];
+    let names = "SELECT current_user, session_user, user, current_role, upper(current_user) AS loud";
+    // Texts that come again have plans that are ready, and each is of all users.
+    for round in 0..4 {
+        for (user, authorization) in &users {
+            let told = ask(authorization, names);
+            assert_eq!(told["rows"][0], json!([user, user, user, user, user.to_uppercase()]), "{round}");
+            let columns: Vec<&str> = told["columns"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|column| column["name"].as_str().unwrap())
+                .collect();
+            assert_eq!(columns, ["current_user", "session_user", "user", "current_role", "loud"]);
+            ask(authorization, "INSERT INTO notes SELECT count(*), current_user FROM notes");
+            let own = ask(authorization, "SELECT count(*), min(owner) FROM notes WHERE owner = current_user");
+            assert_eq!(own["rows"][0], json!([round + 1, user]));
+        }
+    }
+    assert_eq!(psql(&server, "ann", "secret", "SELECT user").stdout.trim(), "ann");
+    assert_eq!(psql(&server, "ann", "secret", "SELECT user || session_user").stdout.trim(), "annann");
+    // It would be the same for all who read it.
+    let view =
+        json!({"sql": "CREATE VIEW own AS SELECT * FROM notes WHERE owner = current_user"}).to_string();
+    let (status, refused) = request(&server, "POST", "/api/v1/query", &root, &view);
+    assert!(status == 501 && refused.contains("`current_user` in a view"), "{refused}");
+}
+
+#[test]
 fn a_statement_is_shown_to_its_user_and_to_superusers() {
     let (_star, server) = start();
     let asked =

@@ -14,7 +14,7 @@ use nyala_model::QualifiedName;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::functions::type_name;
 use nyala_sql::statement::{
-    IfExists, Kind, LiveNames, Statement, TargetColumn, Writing, fit_values, merge, name_tables,
+    IfExists, Kind, LiveNames, Statement, TargetColumn, Writing, fit_values, merge, name_tables, name_user,
 };
 
 use super::activity::TEXT_BYTES;
@@ -57,6 +57,7 @@ impl Session {
         if let Some(temporary) = settings.temporary() {
             name_tables(&mut statement, &|name| temporary.find(name));
         }
+        name_user(&mut statement, &self.options().user)?;
         match known_schema(&statement) {
             Some(schema) => Ok(Prepared::command(statement, schema)),
             None => Ok(Prepared::planned(self.plan_statement(statement, settings).await?)),

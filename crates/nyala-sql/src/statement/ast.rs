@@ -26,6 +26,7 @@ pub struct Statement {
     /// The text it was parsed from, if it is a query, the text held nothing else, and it was not changed since.
     text: Option<Arc<str>>,
     parsing: Duration,
+    may_name_user: bool,
 }
 
 /// A statement of Nyala, or one that DataFusion plans.
@@ -263,7 +264,22 @@ impl Statement {
     }
 
     pub(super) fn new(kind: Kind) -> Self {
-        Self { kind, text: None, parsing: Duration::ZERO }
+        Self { kind, text: None, parsing: Duration::ZERO, may_name_user: true }
+    }
+
+    /// Whether it may name the session's user. Certain only if not.
+    pub(super) fn may_name_user(&self) -> bool {
+        self.may_name_user
+    }
+
+    /// Records whether its text has a word for the session's user.
+    pub(super) fn set_may_name_user(&mut self, may: bool) {
+        self.may_name_user = may;
+    }
+
+    /// Forgets its text, which no longer stands for it.
+    pub(super) fn forget_text(&mut self) {
+        self.text = None;
     }
 
     /// Remembers the text of a query. Others are shown as they display, which leaves out passwords.

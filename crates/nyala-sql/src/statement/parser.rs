@@ -27,6 +27,7 @@ use super::options::{StatementOption, parse_options};
 use super::partition::parse_partition;
 use super::relations::parse_relations;
 use super::roles::parse_roles;
+use super::session_user::may_name_user;
 use super::spelling::respell;
 use super::titles::name_columns_within;
 use super::unneeded::parse_unneeded;
@@ -50,7 +51,9 @@ pub fn parse(sql: &str, limits: &StatementLimits) -> Result<Vec<Statement>> {
     for mut tokens in split(tokens) {
         respell(&mut tokens);
         write_out(&mut tokens);
-        let statement = parse_one(tokens)?;
+        let names_user = may_name_user(&tokens);
+        let mut statement = parse_one(tokens)?;
+        statement.set_may_name_user(names_user);
         limits.check_statement(&statement)?;
         statements.push(statement);
     }
@@ -174,13 +177,13 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
             skip(parser, 2);
             Nyala::ShowCubes
         }
-        ("SHOW", "SEGMENTS") => {
-            skip(parser, 2);
-            Nyala::ShowSegments { cube: parse_for_name(parser)? }
         ("SHOW", "CREATE") if peek_word(parser, 2).as_deref() == Some("CUBE") => {
             skip(parser, 3);
             Nyala::ShowCreateCube { name: parse_name(parser)? }
         }
+        ("SHOW", "SEGMENTS") => {
+            skip(parser, 2);
+            Nyala::ShowSegments { cube: parse_for_name(parser)? }
         }
         ("SHOW", "CUBOIDS") => {
             skip(parser, 2);
@@ -287,6 +290,7 @@ fn parse_create_cube(parser: &mut DFParser<'_>) -> Result<Nyala> {
 fn parse_build(parser: &mut DFParser<'_>, action: BuildAction) -> Result<Nyala> {
     skip(parser, 2);
     let name = parse_name(parser)?;
+    let mut options = parse_with(parser)?;
     let range = if parser.parser.parse_keyword(Keyword::FROM) {
         let from = parser.parser.parse_expr().map_err(from_parser)?;
         if !parser.parser.parse_keyword(Keyword::TO) {
@@ -294,7 +298,6 @@ fn parse_build(parser: &mut DFParser<'_>, action: BuildAction) -> Result<Nyala> 
         }
         Some((from, parser.parser.parse_expr().map_err(from_parser)?))
     } else {
-    let mut options = parse_with(parser)?;
         None
     };
     // Options may stand last, too, but not behind `…::timestamp`, where WITH is a part of the type.
