@@ -43,6 +43,7 @@ mod half_open;
 mod harness;
 mod history;
 mod hot;
+mod http_answers;
 mod ingest;
 mod live;
 mod live_conflict;

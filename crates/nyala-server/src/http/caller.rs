@@ -2,10 +2,13 @@
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use nyala_engine::{Identity, SessionOptions};
 
 use super::{ApiError, Peer};
+
+/// The header that names the client's application, as `application_name` does for clients of PostgreSQL.
+const APPLICATION: HeaderName = HeaderName::from_static("x-nyala-application");
 
 /// The owner of the request's session. The login has put it into the request.
 pub struct Caller(pub SessionOptions);
@@ -19,7 +22,8 @@ impl<S: Sync> FromRequestParts<S> for Caller {
             let message = "internal error: a request came past the login";
             return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message));
         };
-        let application = parts.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+        let agent = parts.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+        let application = named_application(&parts.headers).or(agent);
         Ok(Self(SessionOptions {
             user: user_of(identity),
             application: application.unwrap_or("http").to_owned(),
@@ -28,6 +32,11 @@ impl<S: Sync> FromRequestParts<S> for Caller {
             ..SessionOptions::default()
         }))
     }
+}
+
+/// The application that a client names itself.
+pub fn named_application(headers: &HeaderMap) -> Option<&str> {
+    headers.get(APPLICATION)?.to_str().ok().map(str::trim).filter(|name| !name.is_empty())
 }
 
 fn user_of(identity: &Identity) -> String {

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use nyala_engine::SessionOptions;
 use serde_json::{Value, json};
 
+use super::caller::named_application;
 use super::errors::TOO_MANY_CONNECTIONS;
 use super::place::{Full, Place};
 use super::{ApiError, Peer, Shared};
@@ -91,7 +92,7 @@ pub fn options_of(credentials: Option<&Credentials>, headers: &HeaderMap, peer: 
     let application = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
     SessionOptions {
         user: credentials.and_then(Credentials::user).unwrap_or_default().to_owned(),
-        application: application.unwrap_or("http").to_owned(),
+        application: named_application(headers).or(application).unwrap_or("http").to_owned(),
         client: peer.to_string(),
         ..SessionOptions::default()
     }

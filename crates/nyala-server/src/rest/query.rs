@@ -17,13 +17,15 @@ use crate::http::{ApiError, Caller, Shared};
 
 /// The number of the statement on this node, for `GET` and `DELETE` of `/api/v1/queries/{id}`.
 const QUERY: HeaderName = HeaderName::from_static("x-nyala-query");
+/// How many rows a statement has changed: most formats have no place for it.
+const ROWS_AFFECTED: HeaderName = HeaderName::from_static("x-nyala-rows-affected");
 
 /// Answers one statement in a session of its own.
 ///
 /// When the client goes away this future or the body it returned is dropped, and the query with it.
 pub async fn query(
     State(shared): State<Shared>,
-    Caller(options): Caller,
+    Caller(mut options): Caller,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
@@ -34,6 +36,9 @@ pub async fn query(
     let request = QueryRequest::parse(&body)?;
     let wanted = Wanted { max_rows: request.max_rows, route: request.route };
     wanted.check(format)?;
+    if let Some(application) = &request.application {
+        options.application.clone_from(application);
+    }
     let session = shared.engine.session(options);
     if request.route {
         session.set("nyala.show_route", "on")?;
@@ -59,19 +64,21 @@ pub struct Link {
     route: bool,
     /// The name of a format, for programs that cannot send headers.
     format: Option<String>,
+    /// The name of the application in lists and logs, for the same programs.
+    application: Option<String>,
 }
 
 /// `GET /api/v1/query`: an answer behind a link. It changes nothing: browsers follow links of other sites, and look ahead.
 pub async fn linked(
     State(shared): State<Shared>,
-    Caller(options): Caller,
+    Caller(mut options): Caller,
     headers: HeaderMap,
     link: Result<Query<Link>, QueryRejection>,
 ) -> Result<Response, ApiError> {
     let started = Instant::now();
     let Query(link) = link.map_err(|rejection| {
         ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", rejection.body_text())
-            .hint("there are `sql`, `search_path`, `max_rows`, `route` and `format`")
+            .hint("there are `sql`, `search_path`, `max_rows`, `route`, `format` and `application`")
     })?;
     let format = match &link.format {
         Some(name) => Format::named(name).ok_or_else(|| {
@@ -83,6 +90,9 @@ pub async fn linked(
     };
     let wanted = Wanted { max_rows: link.max_rows, route: link.route };
     wanted.check(format)?;
+    if let Some(application) = link.application {
+        options.application = application;
+    }
     let session = shared.engine.session(options);
     if let Some(schema) = &link.search_path {
         session.set("search_path", schema)?;
@@ -138,9 +148,9 @@ pub async fn respond(
     wanted: Wanted,
     started: Instant,
 ) -> Result<Response, ApiError> {
-    let query = match &answer {
-        Answer::Rows(rows) => Some(rows.query_id()),
-        Answer::Done(_) => None,
+    let told = match &answer {
+        Answer::Rows(rows) => Some((QUERY, rows.query_id())),
+        Answer::Done(done) => done.rows.map(|rows| (ROWS_AFFECTED, rows)),
     };
     let body: Result<_, QueryError> = match answer {
         Answer::Rows(rows) => body::of_rows(rows, format, wanted, started).await,
@@ -151,8 +161,8 @@ pub async fn respond(
     let headers =
         [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     let mut response = (headers, body?).into_response();
-    if let Some(query) = query {
-        response.headers_mut().insert(QUERY, HeaderValue::from(query));
+    if let Some((name, number)) = told {
+        response.headers_mut().insert(name, HeaderValue::from(number));
     }
     Ok(response)
 }

@@ -29,6 +29,9 @@ pub struct QueryRequest {
     /// Whether the answer tells how it was made.
     #[serde(default)]
     pub route: bool,
+    /// The name of the client's application in lists and logs; without it, that of the request's headers.
+    #[serde(default)]
+    pub application: Option<String>,
 }
 
 impl QueryRequest {
