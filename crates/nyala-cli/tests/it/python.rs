@@ -33,7 +33,8 @@ fn requirements() -> PathBuf {
 fn check_packages(python: PathBuf) -> PathBuf {
     let found = try_run(Command::new(&python).args([
         "-c",
-        "import adbc_driver_flightsql, asyncpg, deltalake, duckdb, flask_cors, kylinpy, moto, psycopg, pyarrow, sqlalchemy",
+        "import adbc_driver_flightsql, asyncpg, deltalake, duckdb, flask_cors, jsonschema, kylinpy, moto, \
+         openapi_spec_validator, psycopg, pyarrow, sqlalchemy",
     ]));
     assert_eq!(
         found.code,

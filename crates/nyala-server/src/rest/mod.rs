@@ -9,6 +9,7 @@ mod door;
 pub mod formats;
 mod health;
 mod jobs;
+mod openapi;
 mod profiles;
 mod queries;
 mod query;

@@ -10,7 +10,9 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use super::{changes, compress, compressed, console, health, jobs, profiles, queries, query, rows, whole};
+use super::{
+    changes, compress, compressed, console, health, jobs, openapi, profiles, queries, query, rows, whole,
+};
 use crate::http::{ApiError, Shared, login, origin};
 
 /// All routes of the HTTP door.
@@ -27,8 +29,9 @@ pub fn router(shared: Shared) -> Router {
         .route("/api/v1/jobs/{id}", get(jobs::one).delete(jobs::cancel))
         .route_layer(from_fn_with_state(shared.clone(), compressed::decompress))
         .route_layer(from_fn_with_state(shared.clone(), login::require))
-        // Without the login above: a request for a token shows its password to the handler.
+        // Without the login above: a request for a token shows its password to the handler, and the document is public.
         .route("/api/v1/token", post(login::token))
+        .route("/api/v1/openapi.json", get(openapi::document).layer(from_fn(compress::compress)))
         .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
         .route_layer(from_fn(whole::for_old_clients))
         .route_layer(from_fn(count));
@@ -78,6 +81,7 @@ async fn index() -> Json<Value> {
             "job": "GET /api/v1/jobs/{id}",
             "cancel job": "DELETE /api/v1/jobs/{id}",
             "token": "POST /api/v1/token",
+            "OpenAPI": "GET /api/v1/openapi.json",
             "health": "GET /healthz",
             "readiness": "GET /readyz",
             "metrics": "GET /metrics",
