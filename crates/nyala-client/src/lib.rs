@@ -1,8 +1,10 @@
-//! Building blocks of terminal clients of a server: encryption, splitting of texts into statements, errors
-//! with hints.
+//! Building blocks of terminal clients of a server: encryption, connections over HTTP, splitting of texts into
+//! statements, spans of time, errors with hints.
 //!
-//! `nyala sql` and the load generator use it. This crate deliberately knows no part of the server.
+//! `nyala sql`, `nyala ping` and the load generator use it. This crate deliberately knows no part of the server.
 
+pub mod http;
 pub mod report;
+pub mod span;
 pub mod split;
 pub mod tls;

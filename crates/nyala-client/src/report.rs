@@ -44,7 +44,7 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
 }
 
 /// The error and its causes in one line, without causes that the line already contains.
-fn message(error: &anyhow::Error) -> String {
+pub fn message(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if message.is_empty() {

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use nyala_client::report::Hinted;
+use nyala_client::span;
 
 use super::door::{Mode, Target};
 use super::host::Server;
 use super::load::{Load, probe};
 use super::report::{Report, Setup, page, table};
 use super::rounds::{Plan, measure};
-use super::span;
 use super::workload::{Random, Workload, read};
 
 /// Arguments of `nyala bench`.

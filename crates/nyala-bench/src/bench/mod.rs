@@ -22,7 +22,6 @@ mod host;
 mod load;
 mod report;
 mod rounds;
-mod span;
 mod workload;
 
 pub use command::{BenchArgs, command};

@@ -108,15 +108,15 @@ const ROOMS: &[(&str, &str, &[&str])] = &[(
     ],
 )];
 
-/// Libraries that only some crates may use: serving is for the server alone, clients of HTTP are in the binary.
+/// Libraries that only some crates may use: serving is for the server alone, clients of HTTP are in crates of clients.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("sqlx", &["catalog"]),
     ("tonic", &["cluster", "server"]),
     ("arrow_flight", &["cluster", "server"]),
     ("axum", &["server"]),
-    ("hyper", &["server", "bench", "cli"]),
-    ("http_body", &["server", "bench", "cli"]),
-    ("http_body_util", &["server", "bench", "cli", "cluster"]),
+    ("hyper", &["server", "client", "bench"]),
+    ("http_body", &["server", "client", "bench"]),
+    ("http_body_util", &["server", "client", "bench", "cluster"]),
     ("datafusion_distributed", &["cluster"]),
     ("datafusion_proto", &["cluster"]),
     ("pgwire", &["server", "pg"]),

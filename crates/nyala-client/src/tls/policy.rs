@@ -48,6 +48,11 @@ impl Policy {
         Self { mode: Mode::VerifyFull, authorities }
     }
 
+    /// The policy for a server that need prove nothing, as with `sslmode=require`.
+    pub fn anybody() -> Self {
+        Self { mode: Mode::Require, authorities: Authorities::System }
+    }
+
     /// Takes `sslmode` and `sslrootcert` out of a PostgreSQL URL; returns the rest. `ca` is the default
     /// of `sslrootcert`.
     pub fn of_url(url: &str, ca: Option<&Path>, default: Mode) -> Result<(String, Self)> {

@@ -9,17 +9,13 @@ use futures::FutureExt;
 use futures::future::{Either, select};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
-use hyper::client::conn::http1::{Connection, SendRequest, handshake};
-use hyper::http::uri::Authority;
+use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, Response, StatusCode, header};
-use hyper_util::rt::TokioIo;
+use nyala_client::http::{Driver, HttpServer};
 use nyala_client::report::Hinted;
-use nyala_client::tls::{Connector, Policy};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 
 use super::{Answer, Failure, Mode, same_width};
 use crate::bench::workload::{Query, Value};
@@ -27,82 +23,41 @@ use crate::bench::workload::{Query, Value};
 /// A server that speaks HTTP.
 #[derive(Debug, Clone)]
 pub struct HttpTarget {
-    authority: Authority,
+    server: HttpServer,
     mode: Mode,
-    /// Set if the URL asks for HTTPS.
-    connector: Option<Connector>,
 }
 
 impl HttpTarget {
-    /// Parses the rest of a URL after `http://`.
-    pub fn parse(rest: &str, mode: Mode) -> Result<Self> {
-        Ok(Self { authority: authority("http", rest, 80, mode)?, mode, connector: None })
-    }
-
-    /// Parses the rest of a URL after `https://`. `ca` names a file of authorities to trust instead of the system's.
-    pub fn parse_encrypted(rest: &str, mode: Mode, ca: Option<&Path>) -> Result<Self> {
-        let authority = authority("https", rest, 443, mode)?;
-        let connector = Connector::new(&Policy::verified(ca), b"http/1.1")?;
-        Ok(Self { authority, mode, connector: Some(connector) })
+    /// Reads `http://host:port` or `https://host:port`; none if the URL is of another protocol. `ca` names a file of
+    /// authorities to trust instead of the system's.
+    pub fn parse(url: &str, mode: Mode, ca: Option<&Path>) -> Result<Option<Self>> {
+        match HttpServer::parse(url, ca)? {
+            Some(_) if mode == Mode::Prepared => {
+                Err(Hinted::error("HTTP cannot prepare statements", "use `--mode extended`"))
+            }
+            server => Ok(server.map(|server| Self { server, mode })),
+        }
     }
 
     /// Protocol, host and port.
     pub fn place(&self) -> String {
-        format!("{}://{}", if self.connector.is_some() { "https" } else { "http" }, self.authority)
+        self.server.place()
     }
 
     /// Opens one connection.
     pub async fn connect(&self) -> Result<Http, Failure> {
         let failed = |error: io::Error| Failure::Broken(format!("cannot connect: {error}"));
-        let stream = TcpStream::connect(self.authority.as_str()).await.map_err(failed)?;
-        // Without it a request of two packets waits for an acknowledgement.
-        stream.set_nodelay(true).map_err(failed)?;
-        let socket: Socket = match &self.connector {
-            None => Box::new(stream),
-            Some(connector) => {
-                let host = self.authority.host().trim_start_matches('[').trim_end_matches(']');
-                Box::new(connector.encrypt(host, stream).await.map_err(failed)?)
-            }
-        };
-        let (sender, connection) = handshake(TokioIo::new(socket)).await.map_err(|error| broken(&error))?;
-        Ok(Http { target: self.clone(), sender, driver: Some(Box::pin(connection)) })
+        let (sender, driver) = self.server.connect().await.map_err(failed)?;
+        Ok(Http { target: self.clone(), sender, driver: Some(Box::pin(driver)) })
     }
 }
-
-/// Host and port of the rest of a URL after the scheme.
-fn authority(scheme: &str, rest: &str, default_port: u16, mode: Mode) -> Result<Authority> {
-    if mode == Mode::Prepared {
-        return Err(Hinted::error("HTTP cannot prepare statements", "use `--mode extended`"));
-    }
-    let place = rest.split('/').next().unwrap_or_default();
-    let has_port = place.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
-    let authority = if has_port { place.to_owned() } else { format!("{place}:{default_port}") };
-    match authority.parse::<Authority>() {
-        Ok(authority) if !place.is_empty() && !place.contains('@') && authority.port_u16().is_some() => {
-            Ok(authority)
-        }
-        _ => Err(Hinted::error(
-            format!("`{scheme}://{place}` is not a server"),
-            "write `http://127.0.0.1:8090`; passwords are not sent",
-        )),
-    }
-}
-
-/// Bytes in both directions, encrypted or not.
-trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
-
-type Socket = Box<dyn Duplex>;
-
-type Driver = Pin<Box<Connection<TokioIo<Socket>, Full<Bytes>>>>;
 
 /// A connection, polled by the client that waits for its answer.
 pub struct Http {
     target: HttpTarget,
     sender: SendRequest<Full<Bytes>>,
     /// None once the connection has ended.
-    driver: Option<Driver>,
+    driver: Option<Pin<Box<Driver>>>,
 }
 
 impl Http {
@@ -151,7 +106,7 @@ impl HttpTarget {
             }
         };
         Request::post("/api/v1/query")
-            .header(header::HOST, self.authority.as_str())
+            .header(header::HOST, self.server.authority().as_str())
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::USER_AGENT, "nyala bench")
             .body(Full::new(Bytes::from(body.to_string())))

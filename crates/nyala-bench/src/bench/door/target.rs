@@ -38,11 +38,8 @@ impl Target {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             return PostgresTarget::parse(url, mode, ca).map(Box::new).map(Self::Postgres);
         }
-        if let Some(rest) = url.strip_prefix("http://") {
-            return HttpTarget::parse(rest, mode).map(Self::Http);
-        }
-        if let Some(rest) = url.strip_prefix("https://") {
-            return HttpTarget::parse_encrypted(rest, mode, ca).map(Self::Http);
+        if let Some(target) = HttpTarget::parse(url, mode, ca)? {
+            return Ok(Self::Http(target));
         }
         Err(Hinted::error(
             "the URL begins with none of `postgres://`, `postgresql://`, `http://`, `https://`",
