@@ -38,7 +38,7 @@ pub use nyala_sql::statement::{MOVED, Statement, hide_values};
 pub use nyala_storage::object::cache::{FileId, WantedBlocks};
 pub use query::{
     Answer, BuildUnit, BytesRead, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions,
-    Follower, Fragment, GroupStats, Ingest, Ingested, Loading, Origin, PhaseTimes, Placed, Placement,
+    Follower, Fragment, GroupStats, Ingest, Ingested, Limits, Loading, Origin, PhaseTimes, Placed, Placement,
     PlanCacheStats, PlannedQuery, Prepared, Profile, Progress, RemoteCount, ResultCacheStats, Route,
     RowStream, Session, SessionOptions, StatementPart, Text,
 };

@@ -63,6 +63,7 @@ pub use plan::origins::Origin;
 pub use plans::PlanCacheStats;
 pub use prepared::Prepared;
 pub use remote_stats::RemoteCount;
+pub use resources::Limits;
 pub use session::Session;
 pub use stats::{EngineStats, GroupStats};
 pub use text::Text;

@@ -1,11 +1,13 @@
 //! Counts of the engine, for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use nyala_cube::cube::build::BuildStats;
 use nyala_cube::scan::HotStats;
 use nyala_model::{CatalogSnapshot, SegmentState};
 
+use super::activity;
 use super::answer::ResultCacheStats;
 use super::engine::Engine;
 use super::live::{self, DiskStoreStats};
@@ -81,6 +83,15 @@ impl Engine {
             }
         });
         groups.collect()
+    }
+
+    /// Whether the watchdog of statements looks when it should. Statements without progress do not count: the cause of
+    /// one may be its client. False means that the threads of the engine stand still, which only a restart mends. Always true
+    /// without a watchdog (`query.stuck_after_ms = 0`).
+    pub fn is_watched(&self) -> bool {
+        let after = self.query_config.stuck_after_ms;
+        let since = self.observed.registry.since_look();
+        after == 0 || !activity::is_overdue(since, Duration::from_millis(after))
     }
 
     /// The disk stores as they stand now, by name.

@@ -20,4 +20,4 @@ pub use phases::PhaseTimes;
 pub use registry::Registry;
 pub use route::{BytesRead, Profile, Progress, Route};
 pub use running::{Preparing, Running, fail};
-pub use watchdog::{Stuck, Watched, tasks, watch};
+pub use watchdog::{Stuck, Watched, is_overdue, tasks, watch};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +28,8 @@ pub struct Registry {
     next: AtomicU64,
     parts: [Mutex<Part>; PARTS],
     stuck: Mutex<Vec<Stuck>>,
+    /// When the watchdog looked last, or else when the process began to be watched.
+    looked_at: Mutex<Instant>,
     phases: Phases,
     /// Statements that take this long are logged as slow; none if no statement is.
     slow: Option<Duration>,
@@ -58,6 +60,7 @@ impl Registry {
             next: AtomicU64::new(1),
             parts: Default::default(),
             stuck: Mutex::default(),
+            looked_at: Mutex::new(Instant::now()),
             phases: Phases::default(),
             slow,
         }
@@ -148,8 +151,15 @@ impl Registry {
         self.stuck.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Notes the result of a look of the watchdog.
     pub fn set_stuck(&self, stuck: Vec<Stuck>) {
         *self.stuck.lock().unwrap_or_else(PoisonError::into_inner) = stuck;
+        *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// The time since the watchdog's last look.
+    pub fn since_look(&self) -> Duration {
+        self.looked_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 }
 

@@ -19,6 +19,8 @@ use super::registry::Registry;
 const LOOKS: u32 = 10;
 /// Shortest time between looks: more would cost more than they are worth.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
+/// By how much a look may be late on a busy machine.
+const MAX_LATE: Duration = Duration::from_secs(10);
 
 /// Work that is running, and its present step.
 #[derive(Debug, Clone)]
@@ -50,9 +52,20 @@ pub struct Watched {
     pub stores: Arc<LiveStores>,
 }
 
+/// Time between two looks, if nothing is stuck before it looked the same for `after`.
+fn interval(after: Duration) -> Duration {
+    (after / LOOKS).max(MIN_INTERVAL)
+}
+
+/// Whether a watchdog that looked last before `since` should have looked again by now. Then the threads that it runs on
+/// stand still, or somebody keeps a lock that it takes.
+pub fn is_overdue(since: Duration, after: Duration) -> bool {
+    since > interval(after) + MAX_LATE
+}
+
 /// Looks until its task is dropped. Nothing is stuck before it looked the same for `after`.
 pub async fn watch(watched: Watched, after: Duration) {
-    let every = (after / LOOKS).max(MIN_INTERVAL);
+    let every = interval(after);
     let mut seen: HashMap<(&'static str, u64), Look> = HashMap::new();
     loop {
         tokio::time::sleep(every).await;
@@ -221,6 +234,15 @@ mod tests {
         build.waits_for_build();
         assert_ne!(sign_of(&build, 7), sign_of(&build, 8));
         assert_eq!(sign_of(&query, 7), sign_of(&query, 8), "it waits for none");
+    }
+
+    #[test]
+    fn a_look_may_be_late_but_not_missing() {
+        let seconds = Duration::from_secs;
+        let check = |since, after, overdue| assert_eq!(is_overdue(since, after), overdue, "{since:?}");
+        check(seconds(15), seconds(60), false);
+        check(seconds(17), seconds(60), true);
+        check(seconds(60), seconds(600), false);
     }
 
     #[test]

@@ -8,9 +8,10 @@ pub mod threads;
 
 mod guard;
 mod jobs;
+mod machine;
 mod pressure;
 mod process;
 mod tracer;
 
 pub use guard::MemoryGuard;
-pub use process::{Memory, process_limit_bytes, runtime, thread_count};
+pub use process::{Limits, Memory, process_limit_bytes, runtime, thread_count};

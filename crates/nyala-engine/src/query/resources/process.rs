@@ -1,7 +1,7 @@
 //! Limits of the process: threads, memory and disk space.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -10,6 +10,8 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use nyala_cube::scan::Stores;
 use nyala_model::config::{Config, QueryConfig};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
+
+use super::machine;
 
 /// Default memory limit, as a share of the machine's memory in per cent.
 const DEFAULT_MEMORY_PERCENT: usize = 60;
@@ -104,7 +106,7 @@ impl Memory {
 
 /// Memory limit of the whole process, in bytes.
 pub fn process_limit_bytes(config: &QueryConfig) -> u64 {
-    let machine = machine_memory_bytes() as u64;
+    let machine = machine::memory_bytes() as u64;
     match config.process_limit_bytes {
         0 => machine,
         bytes => machine.min(bytes as u64),
@@ -113,40 +115,37 @@ pub fn process_limit_bytes(config: &QueryConfig) -> u64 {
 
 fn memory_limit_bytes(config: &QueryConfig) -> usize {
     match config.memory_limit_bytes {
-        0 => machine_memory_bytes() / 100 * DEFAULT_MEMORY_PERCENT,
+        0 => machine::memory_bytes() / 100 * DEFAULT_MEMORY_PERCENT,
         bytes => bytes,
     }
 }
 
-/// Memory of the machine or of its control groups, the least of both; 4 GiB where neither can be read.
-fn machine_memory_bytes() -> usize {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total =
-        text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
-    let total = total.map(|kib: usize| kib.saturating_mul(1024));
-    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let allowed = control_group_bytes(Path::new("/sys/fs/cgroup"), &groups);
-    total.into_iter().chain(allowed).min().unwrap_or(4 << 30)
+/// What the machine gives an engine with a configuration, and what the engine takes of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Memory of the machine, or of the control group of this process if that is less, in bytes.
+    pub machine_bytes: u64,
+    /// `query.process_limit_bytes` or its default, in bytes.
+    pub process_bytes: u64,
+    /// `query.memory_limit_bytes` or its default, in bytes.
+    pub memory_bytes: u64,
+    /// `query.threads` or its default.
+    pub threads: usize,
+    /// Processors that the control group of this process grants at a time; none without such a limit.
+    pub processor_quota: Option<f64>,
 }
 
-/// The smallest memory limit of the control groups of this process, as in a container: the kernel kills a
-/// process above it. `groups` are lines of `/proc/self/cgroup`. They name no folder where a container sees
-/// only its own group: that is at the top.
-fn control_group_bytes(root: &Path, groups: &str) -> Option<usize> {
-    let limits = groups.lines().filter_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, group) = (parts.next()?, parts.next()?.trim_start_matches('/'));
-        if controllers.is_empty() {
-            return Some((root.to_path_buf(), group, "memory.max"));
+impl Limits {
+    /// The limits that an engine with this configuration would have in this process.
+    pub fn of(config: &QueryConfig) -> Self {
+        Self {
+            machine_bytes: machine::memory_bytes() as u64,
+            process_bytes: process_limit_bytes(config),
+            memory_bytes: memory_limit_bytes(config) as u64,
+            threads: thread_count(config),
+            processor_quota: machine::processor_quota(),
         }
-        let memory = controllers.split(',').any(|controller| controller == "memory");
-        memory.then(|| (root.join("memory"), group, "memory.limit_in_bytes"))
-    });
-    let read = |path: PathBuf| std::fs::read_to_string(path).ok()?.trim().parse::<usize>().ok();
-    let limits = limits.flat_map(|(root, group, file)| {
-        Path::new(group).ancestors().filter_map(move |group| read(root.join(group).join(file)))
-    });
-    limits.min()
+    }
 }
 
 #[cfg(test)]
@@ -172,31 +171,5 @@ mod tests {
         assert!(spill.join("lost+found").is_dir() && !spill.join("datafusion-x").exists());
         #[cfg(unix)]
         assert!(spill.is_symlink(), "it leads to the other disk");
-    }
-
-    #[test]
-    fn the_least_memory_of_all_control_groups_counts() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = folder.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        let check = |groups: &str, expected| {
-            assert_eq!(control_group_bytes(folder.path(), groups), expected, "{groups}");
-        };
-        check("0::/a/b\n", None);
-        write("a/b/memory.max", "max\n");
-        check("0::/a/b\n", None);
-        write("a/memory.max", "3000\n");
-        check("0::/a/b\n", Some(3000));
-        write("a/b/memory.max", "2000\n");
-        check("0::/a/b\n", Some(2000));
-        check("0::/\n", None);
-        write("memory.max", "4000\n");
-        check("0::/../gone\n", Some(4000));
-        write("memory/memory.limit_in_bytes", "1000\n");
-        check("7:cpu,cpuacct:/a\n4:memory:/docker/x\n", Some(1000));
-        check("no group at all", None);
     }
 }
