@@ -38,7 +38,7 @@ pub use catalog::Catalog;
 pub use change::{Change, Committed, Granted, NewTable, RoleChange};
 pub use error::CatalogError;
 pub use lease::{Fence, Lease, LeaseToken, Permit};
-pub use postgres::PostgresStore;
+pub use postgres::{PostgresStore, ProbedDatabase};
 pub use sqlite::{Restored, SqliteStore, restore};
 pub use store::{Applied, CatalogStore};
 

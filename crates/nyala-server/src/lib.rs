@@ -5,6 +5,7 @@
 //! query is planned or run, of files, or of where the configuration came from.
 
 pub mod auth;
+pub mod check;
 mod door;
 mod error;
 mod flight;

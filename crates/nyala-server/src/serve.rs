@@ -105,7 +105,10 @@ async fn open_doors(
 }
 
 /// Refuses addresses that more than this machine reaches, unless they were asked for expressly.
-fn check_protected(server: &ServerConfig) -> Result<(), ServeError> {
+///
+/// # Errors
+/// [`ServeError::Unprotected`].
+pub fn check_protected(server: &ServerConfig) -> Result<(), ServeError> {
     match Listen::all(server).find(|listen| !listen.address.ip().is_loopback()) {
         Some(Listen { address, key })
             if !server.allow_unauthenticated && server.authentication == Authentication::None =>

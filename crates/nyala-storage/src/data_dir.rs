@@ -23,28 +23,93 @@ pub const SET_ASIDE: &str = "set-aside";
 
 /// File with the name of the node, within the data folder.
 pub const NODE: &str = "node";
+/// File that is locked while a process works in the data folder.
+const LOCK: &str = "nyala.lock";
+/// File of the catalog, within the data folder.
+const CATALOG: &str = "catalog.sqlite";
 
 /// The node of a data folder, named on first use. The caller holds the folder's lock.
 ///
 /// # Errors
 /// The file cannot be read or made.
 pub fn node_id(data_dir: &Path) -> Result<NodeId, StorageError> {
+    if let Some(node) = known_node(data_dir)? {
+        return Ok(node);
+    }
     let file = data_dir.join(NODE);
     let failed = |source| StorageError::DataDir { path: file.clone(), source };
+    let node = NodeId(Uuid::now_v7().simple().to_string());
+    let fresh = data_dir.join("node.new");
+    let mut made = File::create(&fresh).map_err(failed)?;
+    made.write_all(node.0.as_bytes()).and_then(|()| made.sync_all()).map_err(failed)?;
+    std::fs::rename(&fresh, &file).map_err(failed)?;
+    File::open(data_dir).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    Ok(node)
+}
+
+/// The node of a data folder; none before its first use.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn known_node(data_dir: &Path) -> Result<Option<NodeId>, StorageError> {
+    let file = data_dir.join(NODE);
     match std::fs::read_to_string(&file) {
-        Ok(text) if !text.trim().is_empty() => Ok(NodeId(text.trim().to_owned())),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
         // An empty file is of a crash while it was made.
-        _ => {
-            let node = NodeId(Uuid::now_v7().simple().to_string());
-            let fresh = data_dir.join("node.new");
-            let mut made = File::create(&fresh).map_err(failed)?;
-            made.write_all(node.0.as_bytes()).and_then(|()| made.sync_all()).map_err(failed)?;
-            std::fs::rename(&fresh, &file).map_err(failed)?;
-            File::open(data_dir).and_then(|folder| folder.sync_all()).map_err(failed)?;
-            Ok(node)
+        Ok(text) if text.trim().is_empty() => Ok(None),
+        Ok(text) => Ok(Some(NodeId(text.trim().to_owned()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(StorageError::DataDir { path: file, source }),
+    }
+}
+
+/// Checks that no process works in a data folder, without taking it and without making a file.
+///
+/// # Errors
+/// [`StorageError::InUse`], or [`StorageError::DataDir`] if the lock cannot be read.
+pub fn check_unused(path: &Path) -> Result<(), StorageError> {
+    let mut lock = match File::open(path.join(LOCK)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened.map_err(|source| StorageError::DataDir { path: path.to_owned(), source })?,
+    };
+    // Given back when the file is closed, at the end of this function.
+    let tried = lock.try_lock_shared();
+    check_lock(path, &mut lock, tried)
+}
+
+/// The result of an attempt to take a data folder's lock. Another process that has it is named by the file.
+fn check_lock(path: &Path, lock: &mut File, tried: Result<(), TryLockError>) -> Result<(), StorageError> {
+    match tried {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let (holder, address) = read_holder(lock);
+            Err(StorageError::InUse { path: path.to_owned(), holder, address })
+        }
+        Err(TryLockError::Error(source)) => Err(StorageError::DataDir { path: path.to_owned(), source }),
+    }
+}
+
+/// Refuses a data folder with contents but no catalog: opening it would make an empty database.
+///
+/// # Errors
+/// [`StorageError::CatalogLost`], or [`StorageError::DataDir`] if the folder cannot be read.
+pub fn check_catalog(path: &Path) -> Result<(), StorageError> {
+    let failed = |source| StorageError::DataDir { path: path.to_owned(), source };
+    let file = catalog_file(path);
+    if std::fs::metadata(&file).is_ok_and(|found| found.len() > 0) {
+        return Ok(());
+    }
+    for name in [CUBES, STORES, CATALOG_BACKUPS] {
+        let folder = path.join(name);
+        if !is_empty(&folder).map_err(failed)? {
+            return Err(StorageError::CatalogLost { file, folder });
         }
     }
+    Ok(())
+}
+
+/// The catalog's file in a data folder.
+pub fn catalog_file(data_dir: &Path) -> PathBuf {
+    data_dir.join(CATALOG)
 }
 
 /// Deletes a folder with all its contents, half-written files included. A missing folder is no error.
@@ -107,16 +172,10 @@ impl DataDir {
             .write(true)
             .create(true)
             .truncate(false)
-            .open(path.join("nyala.lock"))
+            .open(path.join(LOCK))
             .map_err(failed)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let (holder, address) = read_holder(&mut lock);
-                return Err(StorageError::InUse { path, holder, address });
-            }
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-        }
+        let tried = lock.try_lock();
+        check_lock(&path, &mut lock, tried)?;
         write_holder(&mut lock, holder).map_err(failed)?;
         Ok(Self { path, lock })
     }
@@ -134,18 +193,7 @@ impl DataDir {
     /// # Errors
     /// [`StorageError::CatalogLost`], or [`StorageError::DataDir`] if the folder cannot be read.
     pub fn check_catalog(&self) -> Result<(), StorageError> {
-        let failed = |source| StorageError::DataDir { path: self.path.clone(), source };
-        let file = self.catalog_file();
-        if std::fs::metadata(&file).is_ok_and(|found| found.len() > 0) {
-            return Ok(());
-        }
-        for name in [CUBES, STORES, CATALOG_BACKUPS] {
-            let folder = self.path.join(name);
-            if !is_empty(&folder).map_err(failed)? {
-                return Err(StorageError::CatalogLost { file, folder });
-            }
-        }
-        Ok(())
+        check_catalog(&self.path)
     }
 
     /// The folder, absolute.
@@ -155,7 +203,7 @@ impl DataDir {
 
     /// The catalog's file.
     pub fn catalog_file(&self) -> PathBuf {
-        self.path.join("catalog.sqlite")
+        catalog_file(&self.path)
     }
 }
 
@@ -193,6 +241,9 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("nyala-lock-{}", std::process::id()));
         let first = DataDir::lock(&folder, "`nyala serve` (process 1)").unwrap();
         let second = || DataDir::lock(&folder, "second").unwrap_err();
+        assert!(
+            check_unused(&folder).unwrap_err().to_string().contains("in use by `nyala serve` (process 1)")
+        );
         assert!(second().to_string().contains("in use by `nyala serve` (process 1)"), "{}", second());
         assert!(matches!(second(), StorageError::InUse { address: None, .. }));
         first.tell_address("postgres://127.0.0.1:7/nyala").unwrap();
@@ -200,6 +251,7 @@ mod tests {
         let StorageError::InUse { address: Some(address), .. } = second() else { panic!("{}", second()) };
         assert_eq!(address, "postgres://127.0.0.1:7/nyala");
         drop(first);
+        check_unused(&folder).unwrap();
         DataDir::lock(&folder, "third").unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
     }

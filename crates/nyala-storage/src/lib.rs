@@ -10,7 +10,9 @@ pub mod folder_backup;
 pub mod object;
 pub mod oplog;
 pub mod place_of_cuboids;
+mod probe;
 mod segments;
 
 pub use error::StorageError;
+pub use probe::{ProbedFolder, ProbedPlace, probe_folder};
 pub use segments::{SegmentStore, copy_segments, path};

@@ -109,11 +109,7 @@ impl SegmentStore {
     /// [`StorageError::PlaceTaken`] if another catalog has it.
     pub async fn claim(&self, by: &NodeId, from: &NodeId) -> std::result::Result<(), StorageError> {
         let Some(url) = self.opened.url() else { return Ok(()) };
-        let failed = |source| {
-            let scheme = url.split("://").next().unwrap_or_default();
-            let store = StoreKind::of_scheme(scheme).unwrap_or(StoreKind::S3);
-            refusal(&source).unwrap_or_else(|| StorageError::Open { store, location: url.to_owned(), source })
-        };
+        let failed = |error| self.explain(error);
         // Not every store refuses to overwrite, so that it is asked first.
         let mut owner = self.owner().await.map_err(failed)?;
         if owner.is_none() {
@@ -136,8 +132,16 @@ impl SegmentStore {
         }
     }
 
+    /// An error of the store, with its next step.
+    pub(crate) fn explain(&self, source: Error) -> StorageError {
+        let location = self.opened.url().unwrap_or_default().to_owned();
+        let scheme = location.split("://").next().unwrap_or_default();
+        let store = StoreKind::of_scheme(scheme).unwrap_or(StoreKind::S3);
+        refusal(&source).unwrap_or(StorageError::Open { store, location, source })
+    }
+
     /// The node whose data folder has the place.
-    async fn owner(&self) -> Result<Option<String>> {
+    pub(crate) async fn owner(&self) -> Result<Option<String>> {
         match self.files().get(&Path::from(OWNER)).await {
             Ok(found) => Ok(Some(String::from_utf8_lossy(&found.bytes().await?).trim().to_owned())),
             Err(Error::NotFound { .. }) => Ok(None),

@@ -10,10 +10,12 @@ mod jobs;
 mod leases;
 mod load;
 mod nodes;
+mod probe;
 mod schema;
 mod store;
 
 #[cfg(test)]
 mod tests;
 
+pub use probe::ProbedDatabase;
 pub use store::PostgresStore;

@@ -72,10 +72,8 @@ pub async fn migrate(pool: &PgPool) -> Result<(), CatalogError> {
     let mut connection = pool.acquire().await?;
     let mut transaction = connection.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(MIGRATION_LOCK).execute(&mut *transaction).await?;
-    let (found, known) = (format(&mut transaction).await?, u32::try_from(STEPS.len()).unwrap_or(u32::MAX));
-    if found > known {
-        return Err(CatalogError::Newer { found, known });
-    }
+    let found = format(&mut transaction).await?;
+    let known = check(found)?;
     if found == 0 {
         // A role that may only use the schema need not be allowed to create one.
         sqlx::raw_sql("CREATE SCHEMA IF NOT EXISTS nyala").execute(&mut *transaction).await?;
@@ -91,7 +89,14 @@ pub async fn migrate(pool: &PgPool) -> Result<(), CatalogError> {
     Ok(transaction.commit().await?)
 }
 
-async fn format(connection: &mut PgConnection) -> Result<u32, sqlx::Error> {
+/// Refuses the format of a newer version; the newest format that is known.
+pub fn check(found: u32) -> Result<u32, CatalogError> {
+    let known = u32::try_from(STEPS.len()).unwrap_or(u32::MAX);
+    if found > known { Err(CatalogError::Newer { found, known }) } else { Ok(known) }
+}
+
+/// The format of the catalog in a database; 0 if there is none.
+pub async fn format(connection: &mut PgConnection) -> Result<u32, sqlx::Error> {
     let found =
         sqlx::query("SELECT to_regclass('nyala.catalog') IS NOT NULL").fetch_one(&mut *connection).await?;
     if !found.try_get::<bool, _>(0)? {

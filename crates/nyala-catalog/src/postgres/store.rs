@@ -13,6 +13,7 @@ use sqlx::Row;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
 use tokio::sync::Mutex;
 
+use super::probe::{self, ProbedDatabase};
 use super::{apply, history, jobs, leases, load, nodes, schema};
 use crate::change::Change;
 use crate::error::CatalogError;
@@ -57,6 +58,24 @@ impl PostgresStore {
     /// # Errors
     /// The URL is wrong, the database cannot be reached, or its catalog is of a newer version.
     pub async fn open(url: &str) -> Result<Self, CatalogError> {
+        let store = Self::of_url(url)?;
+        store.within(schema::migrate(&store.pool)).await?;
+        Ok(store)
+    }
+
+    /// Looks at the database of a URL as [`open`](Self::open) would use it, and makes nothing there.
+    ///
+    /// # Errors
+    /// The URL is wrong, the database cannot be reached, or its catalog is of a newer version.
+    pub async fn probe(url: &str) -> Result<ProbedDatabase, CatalogError> {
+        let store = Self::of_url(url)?;
+        let probed = store.within(probe::read(&store.pool, &store.place)).await;
+        store.pool.close().await;
+        probed
+    }
+
+    /// The database of a URL, not connected yet.
+    fn of_url(url: &str) -> Result<Self, CatalogError> {
         if !SCHEMES.iter().any(|scheme| url.starts_with(scheme)) {
             return Err(CatalogError::Url);
         }
@@ -66,9 +85,7 @@ impl PostgresStore {
         let database = options.get_database().unwrap_or_else(|| options.get_username());
         let place = format!("{}:{}/{database}", options.get_host(), options.get_port());
         let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT);
-        let store = Self { pool: pool.connect_lazy_with(options), place, listener: Mutex::new(None) };
-        store.within(schema::migrate(&store.pool)).await?;
-        Ok(store)
+        Ok(Self { pool: pool.connect_lazy_with(options), place, listener: Mutex::new(None) })
     }
 
     /// Writes a whole catalog into this one, which must be empty.

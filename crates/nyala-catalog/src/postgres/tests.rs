@@ -14,7 +14,7 @@ use nyala_testing::PostgresServer;
 use crate::conformance::conformance_tests;
 use crate::conformance::fixtures::*;
 use crate::lease::HOLD;
-use crate::{Catalog, CatalogError, CatalogStore, Change, PostgresStore, SqliteStore};
+use crate::{Catalog, CatalogError, CatalogStore, Change, PostgresStore, ProbedDatabase, SqliteStore};
 
 /// An empty database.
 struct Database(String);
@@ -206,8 +206,45 @@ async fn a_catalog_of_a_newer_version_is_refused() {
     let database = Database::new();
     drop(database.connect().await);
     database.run("UPDATE nyala.catalog SET format = 99");
-    let error = PostgresStore::open(&database.0).await.unwrap_err();
-    assert!(matches!(error, CatalogError::Newer { found: 99, .. }), "{error}");
+    for refused in [PostgresStore::open(&database.0).await.map(drop), probe(&database).await.map(drop)] {
+        let error = refused.unwrap_err();
+        assert!(matches!(error, CatalogError::Newer { found: 99, .. }), "{error}");
+    }
+}
+
+async fn probe(database: &Database) -> Result<ProbedDatabase, CatalogError> {
+    PostgresStore::probe(&database.0).await
+}
+
+#[tokio::test]
+async fn a_probe_makes_nothing() {
+    let database = Database::new();
+    let empty = probe(&database).await.unwrap();
+    assert!(!empty.has_catalog && empty.may_write && empty.server_version >= 130_000, "{empty:?}");
+    assert_eq!(probe(&database).await.unwrap().cluster, None, "the first probe made none");
+    let cluster = database.connect().await.cluster().await.unwrap();
+    let full = probe(&database).await.unwrap();
+    assert!(full.has_catalog && full.may_write, "{full:?}");
+    assert_eq!(full.cluster, cluster);
+}
+
+#[tokio::test]
+async fn a_probe_tells_what_the_user_may_do() {
+    let database = Database::new();
+    let guest = format!("guest_{}", database.name());
+    database.run(&format!("CREATE ROLE {guest} LOGIN"));
+    let as_guest = Database(database.0.replace("nyala@", &format!("{guest}@")));
+    let check = async |may_write: bool| {
+        let found = probe(&as_guest).await.unwrap();
+        assert_eq!(found.may_write, may_write, "{found:?}");
+    };
+    check(false).await;
+    database.run(&format!("CREATE SCHEMA nyala; GRANT ALL ON SCHEMA nyala TO {guest}"));
+    check(true).await;
+    drop(database.connect().await);
+    check(false).await;
+    database.run(&format!("GRANT ALL ON ALL TABLES IN SCHEMA nyala TO {guest}"));
+    check(true).await;
 }
 
 #[tokio::test]

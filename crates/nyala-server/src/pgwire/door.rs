@@ -48,6 +48,12 @@ pub fn socket_folder(folder: &Path) -> Option<PathBuf> {
     named.map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()))
 }
 
+/// Checks the place of the socket in a folder, and makes nothing there.
+pub async fn check_socket(folder: &Path, port: u16) -> Result<(), ServeError> {
+    let checked = LocalSocket::check(folder, port).await;
+    checked.map_err(|source| ServeError::Socket { folder: folder.to_owned(), source })
+}
+
 async fn bind_local(folder: &Path, port: u16) -> Result<LocalSocket, ServeError> {
     let socket = LocalSocket::bind(folder, port).await;
     socket.map_err(|source| ServeError::Socket { folder: folder.to_owned(), source })

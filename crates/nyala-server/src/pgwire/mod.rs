@@ -22,6 +22,6 @@ mod words;
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod fuzz;
 
-pub use door::{PostgresDoor, socket_folder};
+pub use door::{PostgresDoor, check_socket, socket_folder};
 pub(crate) use errors::sqlstate_of;
 pub use nyala_pg::PgCatalog;

@@ -126,14 +126,28 @@ impl LocalSocket {
     /// # Errors
     /// Another server listens there, the name is taken by another file, or the system does not allow it.
     pub async fn bind(folder: &Path, port: u16) -> io::Result<Self> {
-        let path = folder.join(format!(".s.PGSQL.{port}"));
-        // A path that is too long is refused before anything is made.
-        Address::from_pathname(&path)?;
-        let lock = lock(&folder.join(format!(".s.PGSQL.{port}.lock")))?;
-        remove_stale(&path).await?;
+        let (path, lock) = files(folder, port)?;
+        let lock = take(File::options().write(true).create(true).truncate(false).open(lock)?)?;
+        if is_stale(&path).await? {
+            fs::remove_file(&path)?;
+        }
         let socket = Self { listener: UnixListener::bind(&path)?, path, _lock: lock };
         fs::set_permissions(&socket.path, fs::Permissions::from_mode(MODE))?;
         Ok(socket)
+    }
+
+    /// Checks that nothing keeps a server from listening in `folder`, without making a file there.
+    ///
+    /// # Errors
+    /// The folder is missing, another server listens there, or the name is taken by another file.
+    pub async fn check(folder: &Path, port: u16) -> io::Result<()> {
+        fs::metadata(folder)?;
+        let (path, lock) = files(folder, port)?;
+        match File::open(lock) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => drop(take(opened?)?),
+        }
+        is_stale(&path).await.map(drop)
     }
 }
 
@@ -145,8 +159,14 @@ impl Drop for LocalSocket {
     }
 }
 
-fn lock(path: &Path) -> io::Result<File> {
-    let file = File::options().write(true).create(true).truncate(false).open(path)?;
+/// The file of a socket, and the one that its server locks. A path that is too long is refused before anything is made.
+fn files(folder: &Path, port: u16) -> io::Result<(PathBuf, PathBuf)> {
+    let path = folder.join(format!(".s.PGSQL.{port}"));
+    Address::from_pathname(&path)?;
+    Ok((path, folder.join(format!(".s.PGSQL.{port}.lock"))))
+}
+
+fn take(file: File) -> io::Result<File> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(io::ErrorKind::AddrInUse.into()),
@@ -154,15 +174,16 @@ fn lock(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Removes the socket file of an ended server. The lock keeps out other servers of this kind, but not PostgreSQL.
-async fn remove_stale(path: &Path) -> io::Result<()> {
-    let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
+/// Whether there is the socket file of an ended server; an error if it may be in use. The lock keeps out other servers of this
+/// kind, but not PostgreSQL.
+async fn is_stale(path: &Path) -> io::Result<bool> {
+    let Ok(found) = fs::symlink_metadata(path) else { return Ok(false) };
     if !found.file_type().is_socket() {
         let message = format!("`{}` is there and is no socket", path.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
     }
     match timeout(PROBE, UnixStream::connect(path)).await {
-        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(true),
         // It answers, or is too busy to.
         Ok(Ok(_)) | Err(_) => Err(io::ErrorKind::AddrInUse.into()),
         Ok(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => Err(io::ErrorKind::AddrInUse.into()),
@@ -181,10 +202,17 @@ mod tests {
         let path = folder.path().join(".s.PGSQL.7");
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         assert!(path.exists(), "as a server that was killed leaves it");
+        LocalSocket::check(folder.path(), 7).await.unwrap();
+        assert!(
+            path.exists() && fs::read_dir(folder.path()).unwrap().count() == 1,
+            "a check changes nothing"
+        );
         let socket = LocalSocket::bind(folder.path(), 7).await.unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
 
         let taken = LocalSocket::bind(folder.path(), 7).await.unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+        let taken = LocalSocket::check(folder.path(), 7).await.unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
         LocalSocket::bind(folder.path(), 8).await.unwrap();
         drop(socket);
