@@ -11,6 +11,7 @@ mod catalog_move;
 mod config;
 mod demo;
 mod disk_store;
+mod first_user;
 mod greeting;
 mod log;
 mod open;

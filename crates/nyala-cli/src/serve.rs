@@ -12,12 +12,13 @@ use tokio_util::sync::CancellationToken;
 use crate::args::ServeArgs;
 use crate::greeting::Ways;
 use crate::open::{Opened, open_node};
-use crate::{config, greeting, stop};
+use crate::{config, first_user, greeting, stop};
 
 /// Opens the data folder and serves it until asked to stop.
 pub async fn command(args: ServeArgs) -> anyhow::Result<()> {
     let config = config::load(&args.config, &args.flags())?.into_config();
     let opened = open_node(&config, "nyala serve").await?;
+    first_user::make(&opened.engine, &config.server).await?;
     run(&config, &opened, "SELECT 1").await
 }
 

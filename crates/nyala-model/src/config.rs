@@ -86,6 +86,11 @@ pub struct ServerConfig {
     pub shutdown_grace_ms: u64,
     /// Authentication of clients. Default: none.
     pub authentication: Authentication,
+    /// Name of the superuser that the server makes when it starts and there is no superuser with a password. Default
+    /// `admin`.
+    pub first_user: String,
+    /// File with the password of that user. Default empty: none is made.
+    pub first_password_file: PathBuf,
     /// File that gets a line for each login, change and refusal. Default empty: none.
     pub audit_log: PathBuf,
     /// Whether to listen, without authentication, on addresses that other machines reach: then every
@@ -310,6 +315,8 @@ impl Default for ServerConfig {
             login_timeout_ms: 10_000,
             shutdown_grace_ms: 10_000,
             authentication: Authentication::None,
+            first_user: "admin".to_owned(),
+            first_password_file: PathBuf::new(),
             audit_log: PathBuf::new(),
             allow_unauthenticated: false,
             tls: TlsConfig::default(),
@@ -429,6 +436,7 @@ impl ServerConfig {
             "between 100 and 600000",
             &timeout,
         )?;
+        check(!self.first_user.is_empty(), "server.first_user", "a name", &self.first_user)?;
         check(self.max_body_bytes >= 1024, "server.max_body_bytes", "at least 1024", &self.max_body_bytes)
     }
 }

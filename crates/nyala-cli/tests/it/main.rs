@@ -37,6 +37,7 @@ mod extensions;
 mod file_tables;
 mod files;
 mod flight;
+mod first_user;
 mod forwarding;
 mod functions;
 mod half_open;

@@ -267,6 +267,7 @@ async fn end_lost_jobs(catalog: &Catalog, node: &NodeId) -> Result<()> {
 
 /// Files of the server that lie outside of its data folder.
 fn own_files(config: &Config) -> Vec<PathBuf> {
-    let (audit, tls) = (&config.server.audit_log, &config.server.tls);
-    [audit, &tls.certificate, &tls.key].into_iter().chain(&config.own_files).cloned().collect()
+    let (server, tls) = (&config.server, &config.server.tls);
+    let named = [&server.audit_log, &server.first_password_file, &tls.certificate, &tls.key];
+    named.into_iter().chain(&config.own_files).cloned().collect()
 }

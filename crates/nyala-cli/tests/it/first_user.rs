@@ -1,0 +1,64 @@
+//! The first user of a server that asks for passwords, whose password is in a file.
+
+use std::path::Path;
+
+use crate::program::{Finished, nyala, try_run};
+use crate::server::Server;
+
+#[test]
+fn the_first_user_is_made_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file) = (folder.path().join("data"), folder.path().join("password.csv"));
+    std::fs::write(&file, "it's secret\n").unwrap();
+    let server = serve(&data, &file);
+    check(&ask(&server, "it%27s%20secret", "SELECT 40 + 2 AS a"), Some(0), "a\n42\n");
+    check(&ask(&server, "wrong", "SELECT 1"), Some(1), "password authentication failed");
+    // Whoever may do everything may do this, and still not read the file.
+    check(&ask(&server, "it%27s%20secret", "CREATE SCHEMA mart"), Some(0), "");
+    let read = format!("SELECT * FROM '{}'", file.display());
+    check(&ask(&server, "it%27s%20secret", &read), Some(1), "files of the server itself");
+    drop(server);
+
+    // The password stays as it is, whatever the file says later.
+    std::fs::write(&file, "another\n").unwrap();
+    let server = serve(&data, &file);
+    check(&ask(&server, "another", "SELECT 1"), Some(1), "password authentication failed");
+    check(&ask(&server, "it%27s%20secret", "SELECT 40 + 2 AS a"), Some(0), "a\n42\n");
+    drop(server);
+    std::fs::remove_file(&file).unwrap();
+    let server = serve(&data, &file);
+    check(&ask(&server, "it%27s%20secret", "SELECT 40 + 2 AS a"), Some(0), "a\n42\n");
+}
+
+#[test]
+fn a_server_without_users_needs_the_password_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    let start = || {
+        let mut command =
+            nyala(&["serve", "--postgres-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]);
+        command.arg("--data-dir").arg(folder.path().join("data"));
+        try_run(command.env("NYALA_SERVER__FIRST_PASSWORD_FILE", &file))
+    };
+    check(&start(), Some(1), "the value of `server.first_password_file`");
+    std::fs::write(&file, "\n").unwrap();
+    check(&start(), Some(1), "is empty");
+}
+
+fn serve(data: &Path, password: &Path) -> Server {
+    let file = password.to_str().unwrap();
+    let variables =
+        [("NYALA_SERVER__AUTHENTICATION", "password"), ("NYALA_SERVER__FIRST_PASSWORD_FILE", file)];
+    Server::start_with(data, &variables)
+}
+
+fn ask(server: &Server, password: &str, sql: &str) -> Finished {
+    let url = format!("postgres://admin:{password}@{}/nyala", server.postgres);
+    try_run(&mut nyala(&["sql", "--format", "csv", "-c", sql, "--url", &url]))
+}
+
+fn check(finished: &Finished, code: Option<i32>, words: &str) {
+    assert_eq!(finished.code, code, "{words}: {finished:?}");
+    let text = format!("{}{}", finished.stdout, finished.stderr);
+    assert!(text.contains(words), "{words}: {finished:?}");
+}
