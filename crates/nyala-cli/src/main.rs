@@ -17,6 +17,7 @@ mod log;
 mod open;
 mod report;
 mod serve;
+mod service_manager;
 mod sql;
 mod stop;
 mod storage;

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::ServeArgs;
 use crate::greeting::Ways;
 use crate::open::{Opened, open_node};
+use crate::service_manager::ServiceManager;
 use crate::{config, first_user, greeting, stop};
 
 /// Opens the data folder and serves it until asked to stop.
@@ -26,30 +27,13 @@ pub async fn command(args: ServeArgs) -> anyhow::Result<()> {
 pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Result<()> {
     let shutdown = CancellationToken::new();
     let running = serve(config, Arc::clone(&opened.engine), shutdown.clone()).await?;
-    if let Some(cluster) = opened.cluster.clone() {
-        let (engine, stop) = (Arc::clone(&opened.engine), shutdown.clone());
-        tokio::spawn(async move {
-            if let Err(error) = cluster.serve(&engine, stop.cancelled()).await {
-                tracing::error!(%error, "other nodes are not served any more");
-            }
-        });
-    }
+    serve_nodes(opened, &shutdown);
     opened.tell_address(&format!("postgres://{}/nyala", greeting::reachable(running.postgres_address)));
     let encrypted = !config.server.tls.certificate.as_os_str().is_empty();
-    if config.server.authentication == Authentication::None {
-        let addresses = [running.postgres_address, running.http_address];
-        for address in addresses.into_iter().chain(running.flight_address) {
-            warn_if_open(address);
-        }
-    }
-    if config.server.authentication == Authentication::Password && !encrypted {
-        warn_if_readable(running.http_address, "HTTP");
-        if let Some(address) = running.flight_address {
-            warn_if_readable(address, "Flight SQL");
-        }
-    }
+    warn_if_unprotected(config.server.authentication, encrypted, &running);
     // The server also serves if its greeting cannot be written.
     let _ = greet(&running, opened, encrypted, example);
+    let manager = tell_manager(&running, opened, &shutdown);
     let stopped = running.stopped();
     tokio::pin!(stopped);
     tokio::select! {
@@ -59,6 +43,7 @@ pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Res
     }
     // Whether anyone reads this does not matter any more.
     let _ = writeln!(stderr(), "stopping: running queries may end; Ctrl-C again cancels them");
+    manager.stopping(Duration::from_millis(config.server.shutdown_grace_ms));
     shutdown.cancel();
     tokio::select! {
         () = &mut stopped => {}
@@ -69,6 +54,45 @@ pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Res
         }
     }
     Ok(())
+}
+
+/// Serves other nodes, if this is one of several.
+fn serve_nodes(opened: &Opened, shutdown: &CancellationToken) {
+    let Some(cluster) = opened.cluster.clone() else { return };
+    let (engine, stop) = (Arc::clone(&opened.engine), shutdown.clone());
+    tokio::spawn(async move {
+        if let Err(error) = cluster.serve(&engine, stop.cancelled()).await {
+            tracing::error!(%error, "other nodes are not served any more");
+        }
+    });
+}
+
+/// Tells the service manager that the server is ready, and from now on that it is alive.
+fn tell_manager(running: &Running, opened: &Opened, shutdown: &CancellationToken) -> Arc<ServiceManager> {
+    let manager = Arc::new(ServiceManager::of_environment());
+    let (postgres, http) = (running.postgres_address, running.http_address);
+    manager.ready(&format!("PostgreSQL's protocol on {postgres}, HTTP on {http}"));
+    tokio::spawn(Arc::clone(&manager).keep_alive(Arc::clone(&opened.engine), shutdown.clone()));
+    manager
+}
+
+/// Warns of addresses on which others could read or do too much.
+fn warn_if_unprotected(authentication: Authentication, encrypted: bool, running: &Running) {
+    match authentication {
+        Authentication::None => {
+            let addresses = [running.postgres_address, running.http_address];
+            for address in addresses.into_iter().chain(running.flight_address) {
+                warn_if_open(address);
+            }
+        }
+        Authentication::Password if !encrypted => {
+            warn_if_readable(running.http_address, "HTTP");
+            if let Some(address) = running.flight_address {
+                warn_if_readable(address, "Flight SQL");
+            }
+        }
+        Authentication::Password => {}
+    }
 }
 
 fn greet(running: &Running, opened: &Opened, encrypted: bool, example: &str) -> anyhow::Result<()> {

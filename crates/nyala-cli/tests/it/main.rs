@@ -89,6 +89,7 @@ mod s3;
 mod secrets;
 mod segments;
 mod server;
+mod service_manager;
 mod serving;
 mod sessions;
 mod settings;
