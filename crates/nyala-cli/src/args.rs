@@ -13,6 +13,7 @@ use crate::backup::{BackupArgs, RestoreArgs};
 use crate::catalog::CatalogArgs;
 use crate::config::Flag;
 use crate::disk_store::DiskStoreArgs;
+use crate::ping::PingArgs;
 use crate::storage::StorageArgs;
 
 /// An analytics database that answers from cubes.
@@ -49,6 +50,8 @@ pub enum Command {
     Storage(StorageArgs),
     /// Prints the effective configuration and where each value comes from
     Config(ServeArgs),
+    /// Tells whether a server takes queries; exit code 1 if it does not
+    Ping(PingArgs),
     /// Prints a script that completes this command line in your shell
     Completions(CompletionsArgs),
 }

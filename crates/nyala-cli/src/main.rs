@@ -15,6 +15,7 @@ mod first_user;
 mod greeting;
 mod log;
 mod open;
+mod ping;
 mod report;
 mod serve;
 mod service_manager;
@@ -91,6 +92,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::DiskStore(args) => disk_store::command(&args),
         Command::Storage(args) => storage::command(&args).await,
         Command::Config(args) => config::command(&args),
+        Command::Ping(args) => ping::command(&args).await,
         Command::Completions(args) => args::completions(args.shell),
     }
 }

@@ -1,5 +1,6 @@
 //! TLS on both doors, with psql and curl, and addresses that must not be open without authentication.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -264,7 +265,11 @@ impl Encrypted {
         self.server.postgres.port()
     }
 
-    fn certificate(&self) -> &Path {
+    pub(crate) fn http(&self) -> SocketAddr {
+        self.server.http
+    }
+
+    pub(crate) fn certificate(&self) -> &Path {
         &self.keys.certificate
     }
 

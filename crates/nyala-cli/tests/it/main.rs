@@ -65,6 +65,7 @@ mod oracle;
 mod overflow;
 mod own_files;
 mod owners;
+mod ping;
 mod plans;
 mod plans_random;
 mod process;
