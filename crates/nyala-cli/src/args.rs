@@ -13,6 +13,7 @@ use crate::backup::{BackupArgs, RestoreArgs};
 use crate::catalog::CatalogArgs;
 use crate::config::Flag;
 use crate::disk_store::DiskStoreArgs;
+use crate::doctor::DoctorArgs;
 use crate::ping::PingArgs;
 use crate::storage::StorageArgs;
 
@@ -50,6 +51,8 @@ pub enum Command {
     Storage(StorageArgs),
     /// Prints the effective configuration and where each value comes from
     Config(ServeArgs),
+    /// Checks what would keep a server from starting here, or from running well
+    Doctor(DoctorArgs),
     /// Tells whether a server takes queries; exit code 1 if it does not
     Ping(PingArgs),
     /// Prints a script that completes this command line in your shell

@@ -11,6 +11,7 @@ mod catalog_move;
 mod config;
 mod demo;
 mod disk_store;
+mod doctor;
 mod first_user;
 mod greeting;
 mod log;
@@ -92,6 +93,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::DiskStore(args) => disk_store::command(&args),
         Command::Storage(args) => storage::command(&args).await,
         Command::Config(args) => config::command(&args),
+        Command::Doctor(args) => doctor::command(&args).await,
         Command::Ping(args) => ping::command(&args).await,
         Command::Completions(args) => args::completions(args.shell),
     }

@@ -1,5 +1,6 @@
 //! Opens a data folder: the lock, the catalog, the engine. Everything that works on one does it here.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use nyala_engine::{Engine, Extensions};
 use nyala_model::config::Config;
 use nyala_model::listen_text::parse_listen;
 use nyala_server::pgwire::PgCatalog;
-use nyala_storage::data_dir::{DataDir, node_id};
+use nyala_storage::data_dir::{DataDir, catalog_file, node_id};
 
 /// An open data folder, with its lock.
 pub struct Opened {
@@ -70,6 +71,15 @@ async fn open_with(config: &Config, command: &str, is_served: bool) -> anyhow::R
 
 /// This node among others, if it listens for them.
 async fn cluster(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<Arc<Cluster>>> {
+    let Some(address) = node_address(config)? else { return Ok(None) };
+    Ok(Some(Cluster::bind(address, &config.node, &node_id(data_dir.path())?).await?))
+}
+
+/// The address at which this node listens for others; none if it does not.
+///
+/// # Errors
+/// It is no address, or the node shares no catalog.
+pub fn node_address(config: &Config) -> anyhow::Result<Option<SocketAddr>> {
     let listen = config.node.listen.as_str();
     if listen.is_empty() {
         return Ok(None);
@@ -79,24 +89,35 @@ async fn cluster(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<A
             "`node.listen` is set, and `catalog.url` is not: this node shares its catalog with no other";
         return Err(Hinted::error(message, "set `catalog.url`, or leave `node.listen` empty"));
     }
-    let Some(address) = parse_listen(listen) else {
-        let message = format!("`node.listen` is `{listen}`, which is no address");
-        return Err(Hinted::error(message, "write an address and a port, such as `0.0.0.0:7433`"));
-    };
-    Ok(Some(Cluster::bind(address, &config.node, &node_id(data_dir.path())?).await?))
+    if let Some(address) = parse_listen(listen) {
+        return Ok(Some(address));
+    }
+    let message = format!("`node.listen` is `{listen}`, which is no address");
+    Err(Hinted::error(message, "write an address and a port, such as `0.0.0.0:7433`"))
 }
 
 /// The catalog that the configuration names.
 async fn catalog(config: &Config, data_dir: &DataDir) -> anyhow::Result<Catalog> {
-    let folder = data_dir.path().display();
     if config.catalog.url.is_empty() {
         data_dir.check_catalog()?;
         let opened = Catalog::open_sqlite(&data_dir.catalog_file()).await;
+        let folder = data_dir.path().display();
         return opened.with_context(|| format!("cannot open the catalog of data folder `{folder}`"));
     }
-    if data_dir.catalog_file().exists() {
-        let message =
-            format!("data folder `{folder}` has a catalog of its own beside the one of `catalog.url`");
+    check_shared(config)?;
+    Ok(Catalog::open_postgres(&config.catalog.url).await?)
+}
+
+/// Checks that a node with a shared catalog has what the others need, and no catalog of its own.
+///
+/// # Errors
+/// The data folder has a catalog, or cuboids would be where other nodes do not reach them.
+pub fn check_shared(config: &Config) -> anyhow::Result<()> {
+    if catalog_file(&config.data_dir).exists() {
+        let message = format!(
+            "data folder `{}` has a catalog of its own beside the one of `catalog.url`",
+            config.data_dir.display()
+        );
         let hint = "move it with `nyala catalog move`, or choose another `data_dir`";
         return Err(Hinted::error(message, hint));
     }
@@ -107,5 +128,5 @@ async fn catalog(config: &Config, data_dir: &DataDir) -> anyhow::Result<Catalog>
             "set `storage.data` to a bucket that all nodes reach, `s3://bucket/prefix/`",
         ));
     }
-    Ok(Catalog::open_postgres(&config.catalog.url).await?)
+    Ok(())
 }

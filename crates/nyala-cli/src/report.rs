@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Write, stderr};
 
-use nyala_client::report::{hint, text_with};
+use nyala_client::report::{self, text_with};
 use nyala_engine::QueryError;
 use nyala_server::serve::ServeError;
 
@@ -13,7 +13,12 @@ pub fn print(error: &anyhow::Error) {
 
 /// `error: …` and, where the next step is known, `hint: …`.
 pub fn text(error: &anyhow::Error) -> String {
-    text_with(error, hint(error).or_else(|| server_hint(error)))
+    text_with(error, hint(error))
+}
+
+/// The next step, if an error of the chain has one.
+pub fn hint(error: &anyhow::Error) -> Option<String> {
+    report::hint(error).or_else(|| server_hint(error))
 }
 
 fn server_hint(error: &anyhow::Error) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Text form of sizes in the configuration.
+//! Text form of sizes, in the configuration and for people.
 
 use bytesize::ByteSize;
 
@@ -13,9 +13,22 @@ pub fn parse_size(text: &str) -> Option<u64> {
     }
 }
 
+/// A number of bytes for people, in powers of 1024: `1.5 GiB`.
+pub fn show_size(bytes: u64) -> String {
+    ByteSize::b(bytes).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_shown_in_the_largest_unit() {
+        let check = |bytes, text: &str| assert_eq!(show_size(bytes), text);
+        check(0, "0 B");
+        check(3 << 29, "1.5 GiB");
+        check(512 << 20, "512.0 MiB");
+    }
 
     #[test]
     fn sizes_are_read_with_their_units() {

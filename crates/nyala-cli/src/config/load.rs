@@ -11,6 +11,7 @@ use nyala_model::config::Config;
 use nyala_model::suggest::nearest;
 
 use super::layer::{Flag, OTHER_VARIABLES, PREFIX, of_variable};
+use super::show::SECRETS;
 use crate::args::ConfigArgs;
 
 /// The file that is read when none is named and it exists.
@@ -34,6 +35,23 @@ impl Loaded {
         let logs = ["/proc/self/fd/1", "/proc/self/fd/2"].map(std::fs::read_link);
         let logs = logs.into_iter().flatten().filter(|log| log.is_file());
         Config { own_files: self.file.into_iter().chain(logs).collect(), ..self.config }
+    }
+
+    /// The file that was read; none if there is none.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// The keys with secret values that the file sets.
+    pub fn secrets_in_file(&self) -> Vec<&'static str> {
+        let of_file =
+            |key: &&str| match self.layers.find_metadata(key).and_then(|origin| origin.source.as_ref()) {
+                Some(Source::File(_)) => {
+                    self.layers.extract_inner::<String>(key).is_ok_and(|value| !value.is_empty())
+                }
+                _ => false,
+            };
+        SECRETS.into_iter().filter(of_file).collect()
     }
 
     /// Where the value of a key comes from: `default`, a file, a variable or a flag.

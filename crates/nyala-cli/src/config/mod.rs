@@ -11,4 +11,4 @@ mod tests;
 
 pub use command::command;
 pub use layer::Flag;
-pub use load::load;
+pub use load::{Loaded, load};

@@ -5,7 +5,7 @@ use toml::{Table, Value};
 use super::load::Loaded;
 
 /// Keys with values that are never shown.
-const SECRETS: [&str; 4] =
+pub(super) const SECRETS: [&str; 4] =
     ["catalog.url", "node.secret", "storage.azure.access_key", "storage.s3.secret_access_key"];
 
 /// Replaces the value of a secret that is set.

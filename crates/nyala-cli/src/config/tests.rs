@@ -149,6 +149,16 @@ fn variables_that_tell_of_services_are_not_taken_for_keys() {
 }
 
 #[test]
+fn secrets_in_the_file_are_known() {
+    let text = "[catalog]\nurl = \"postgres://nyala@db/nyala\"\n[node]\nsecret = \"\"\n";
+    let file = File::new(text);
+    let environment = [("NYALA_STORAGE__S3__SECRET_ACCESS_KEY", "hidden")];
+    assert_eq!(load(Some(&file), &environment, &[]).unwrap().secrets_in_file(), ["catalog.url"]);
+    let environment = [("NYALA_CATALOG__URL", "postgres://nyala@other/nyala")];
+    assert!(load(Some(&file), &environment, &[]).unwrap().secrets_in_file().is_empty());
+}
+
+#[test]
 fn every_key_can_be_set_by_a_variable() {
     let defaults = figment::Figment::from(figment::providers::Serialized::defaults(
         nyala_model::config::Config::default(),

@@ -31,6 +31,7 @@ mod deleted_rows;
 mod disk_store;
 mod distributed;
 mod divided_builds;
+mod doctor;
 mod encryption;
 mod export;
 mod extensions;

@@ -1,0 +1,37 @@
+//! Addresses that a server listens on: whether they are free, and of this machine.
+
+use std::path::Path;
+
+use nyala_model::config::ServerConfig;
+use nyala_server::check::{check_addresses, check_local_socket};
+use nyala_server::serve::ServeError;
+use nyala_storage::probe_folder;
+
+use super::check::Check;
+
+const LOCAL: &str = "local socket";
+
+pub async fn check(server: &ServerConfig) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for checked in check_addresses(server).await {
+        let subject = if checked.key == "server.http_listen" { "HTTP" } else { "PostgreSQL" };
+        checks.push(match checked.outcome {
+            Ok(()) => Check::ok(subject, format!("`{}` is free", checked.address)),
+            Err(error) => Check::error(subject, error),
+        });
+    }
+    if let Some((folder, checked)) = check_local_socket(server).await {
+        checks.push(match checked.and_then(|()| may_write(&folder)) {
+            Ok(()) => Check::ok(LOCAL, format!("`{}` is free", folder.display())),
+            Err(error) => Check::error(LOCAL, error),
+        });
+    }
+    checks
+}
+
+fn may_write(folder: &Path) -> Result<(), ServeError> {
+    match probe_folder(folder) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(ServeError::Socket { folder: folder.to_owned(), source }),
+    }
+}

@@ -1,0 +1,52 @@
+//! The result of one check.
+
+use nyala_client::report::message;
+
+use crate::report::hint;
+
+/// What a result means for a server that starts here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Nothing to do.
+    Ok,
+    /// The server starts, and may run worse than it could.
+    Warning,
+    /// The server does not start, or its clients cannot use it.
+    Failed,
+}
+
+/// The result of one check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// What was looked at, in a word or two.
+    pub subject: &'static str,
+    /// What the result means.
+    pub state: State,
+    /// What was found.
+    pub found: String,
+    /// What to do next; none if there is nothing to do, or if `found` tells it.
+    pub next: Option<String>,
+}
+
+impl Check {
+    /// Nothing to do.
+    pub fn ok(subject: &'static str, found: impl Into<String>) -> Self {
+        Self { subject, state: State::Ok, found: found.into(), next: None }
+    }
+
+    /// The server starts, but `next` had better be done.
+    pub fn warning(subject: &'static str, found: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { subject, state: State::Warning, found: found.into(), next: Some(next.into()) }
+    }
+
+    /// The server does not work before `next` is done.
+    pub fn failed(subject: &'static str, found: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { subject, state: State::Failed, found: found.into(), next: Some(next.into()) }
+    }
+
+    /// An error that the server would fail with.
+    pub fn error(subject: &'static str, error: impl Into<anyhow::Error>) -> Self {
+        let error = error.into();
+        Self { subject, state: State::Failed, found: message(&error), next: hint(&error) }
+    }
+}

@@ -1,0 +1,45 @@
+//! The address for other nodes: whether this node can listen there, and whether it is reached where others are told to connect.
+
+use std::time::Duration;
+
+use nyala_cluster::Cluster;
+use nyala_engine::OtherNodes;
+use nyala_model::NodeId;
+use nyala_model::config::Config;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::check::Check;
+use crate::open::node_address;
+
+const SUBJECT: &str = "other nodes";
+/// How long a connection to this node may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// None if this node does not listen for others.
+pub async fn check(config: &Config) -> Option<Check> {
+    let listen = match node_address(config) {
+        Ok(address) => address?,
+        Err(error) => return Some(Check::error(SUBJECT, error)),
+    };
+    // Nobody connects with this name: the listener is closed when this function ends.
+    let name = NodeId("doctor".to_owned());
+    Some(match Cluster::bind(listen, &config.node, &name).await {
+        Ok(cluster) => reached(&cluster.address()).await,
+        Err(error) => Check::error(SUBJECT, error),
+    })
+}
+
+/// Connects to this node as others would. The system accepts for a listener that does not.
+async fn reached(address: &str) -> Check {
+    let failure = match timeout(CONNECT, TcpStream::connect(address)).await {
+        Ok(Ok(_)) => return Check::ok(SUBJECT, format!("they connect to `{address}`")),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("no answer within {} seconds", CONNECT.as_secs()),
+    };
+    Check::warning(
+        SUBJECT,
+        format!("this machine does not reach itself at `{address}`, which other nodes are told: {failure}"),
+        "correct `node.address`, unless the name or the way is known to the other nodes only",
+    )
+}
