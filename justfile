@@ -45,6 +45,14 @@ check:
     cargo fmt --all --check
     cargo clippy --release --workspace --all-targets -- -D warnings
 
+# What takes too long for each change: `crashes`, `fuzz`, `mutants`, `foreign` or `licences`
+night mode:
+    .ci/night {{mode}}
+
+# Builds the binary, an archive of it and the wheel, and prints their sizes
+release *arguments:
+    deploy/release.sh {{arguments}}
+
 # Licences, advisories and sources of the dependencies; needs `cargo install cargo-deny`
 deny:
     cargo deny check

@@ -28,6 +28,7 @@ mod cuboid_homes;
 mod cuboids_in_bucket;
 mod damage;
 mod deleted_rows;
+mod deployment;
 mod disk_store;
 mod distributed;
 mod divided_builds;

