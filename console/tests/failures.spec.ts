@@ -12,6 +12,17 @@ test('an answer that breaks off keeps its rows and says so', async ({ page, runS
   await page.getByRole('gridcell').nth(10).waitFor();
 });
 
+test('a part of the console that does not load is told, and loaded with the page', async ({ page, open, expectRefusals }) => {
+  expectRefusals();
+  await page.route('**/assets/editor-*', (route) => route.abort());
+  await open('#/sql');
+  await page.getByRole('alert').getByText('did not load').waitFor();
+  await page.unroute('**/assets/editor-*');
+  await page.getByRole('button', { name: 'Reload the page' }).click();
+  await page.getByRole('textbox', { name: 'SQL' }).or(page.locator('.cm-content')).first().waitFor();
+  equal(await page.getByRole('alert').count(), 0);
+});
+
 test('an error in the middle of an answer is told', async ({ page, runSql, expectRefusals, keep }) => {
   expectRefusals();
   await keep('maxRows', 100_000);

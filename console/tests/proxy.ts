@@ -55,7 +55,7 @@ export class Proxy {
       answer.writeHead(inner.statusCode ?? 500, inner.headers);
       let sent = 0;
       inner.on('data', (piece: Buffer) => {
-        const room = this.cutAfterBytes === null ? piece.length : this.cutAfterBytes - sent;
+        const room = this.cutAfterBytes === null || isPage ? piece.length : this.cutAfterBytes - sent;
         answer.write(piece.subarray(0, Math.max(0, room)));
         sent += piece.length;
         if (room < piece.length) setTimeout(() => answer.destroy(), 50);
