@@ -29,7 +29,7 @@ class Passes:
         ask_all(self.cluster.coordinators[coordinator], self.queries)
         found = lab.get_bytes(lab.counters(), "/lab/tpcds")
         self.set_bytes = self.set_bytes or found
-        borrowed = {node.folder.name: metric(node, "nyala_block_cache_borrowed_bytes_total") for node in self.cluster.nodes}
+        borrowed = {node.folder.name: metric(node, "nyala_block_cache_borrowed_bytes_total") for node in self.cluster.nodes if node.process.poll() is None}
         line = {"pass": name, "bytes": found, "of_the_set": round(found / self.set_bytes, 4), "borrowed": borrowed}
         print(json.dumps(line), flush=True)
 

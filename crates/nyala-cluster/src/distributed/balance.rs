@@ -6,40 +6,40 @@ use std::time::{Duration, Instant};
 
 use nyala_model::NodeId;
 
-/// After this long, half of the rows that a node was given count no more.
+/// After this long, half of the bytes that a node was given to read count no more.
 const HALF_LIFE: Duration = Duration::from_secs(60);
 /// A node that was given more than this times the mean gets nothing until the others have caught up.
-const MOST: f64 = 1.25;
+const MOST: f64 = 1.05;
 
-/// The rows that this coordinator has lately given each executor to read. Each coordinator balances its own.
+/// The bytes that this coordinator has lately given each executor to read. Each coordinator balances its own.
 #[derive(Debug, Default)]
 pub struct Balance(Mutex<HashMap<NodeId, Given>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Given {
-    rows: f64,
+    bytes: f64,
     at: Instant,
 }
 
 impl Given {
-    fn rows(self, now: Instant) -> f64 {
+    fn bytes(self, now: Instant) -> f64 {
         let age = now.saturating_duration_since(self.at).as_secs_f64();
-        self.rows * (-age / HALF_LIFE.as_secs_f64()).exp2()
+        self.bytes * (-age / HALF_LIFE.as_secs_f64()).exp2()
     }
 }
 
 impl Balance {
-    /// The number of the node that gets a query over so many rows: of those that were not given more than their part, the one
+    /// The number of the node that gets a query that reads so many bytes: of those that were not given more than their part, the one
     /// that is the home of the most bytes of the query's files. `at_home` has the bytes of each node. None if there are no nodes.
-    pub fn choose(&self, nodes: &[NodeId], at_home: &[u64], rows: u64, now: Instant) -> Option<usize> {
+    pub fn choose(&self, nodes: &[NodeId], at_home: &[u64], bytes: u64, now: Instant) -> Option<usize> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, given| given.rows(now) >= 1.0);
-        let given = |node| known.get(node).map_or(0.0, |given: &Given| given.rows(now));
+        known.retain(|_, given| given.bytes(now) >= 1.0);
+        let given = |node| known.get(node).map_or(0.0, |given: &Given| given.bytes(now));
         let loads: Vec<f64> = nodes.iter().map(given).collect();
         let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
         let free = loads.iter().zip(at_home).enumerate().filter(|(_, (load, _))| **load <= MOST * mean);
-        let (number, (load, _)) = free.max_by_key(|(_, (_, bytes))| **bytes)?;
-        known.insert(nodes.get(number)?.clone(), Given { rows: load + rows as f64, at: now });
+        let (number, (load, _)) = free.max_by_key(|(_, (_, home_bytes))| **home_bytes)?;
+        known.insert(nodes.get(number)?.clone(), Given { bytes: load + bytes as f64, at: now });
         Some(number)
     }
 }
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(chosen[..3], [1, 2, 0], "one after the other while all were given nothing");
         for node in 0..3 {
             let count = chosen.iter().filter(|chosen| **chosen == node).count();
-            assert!((45..=126).contains(&count), "node {node} got {count} of 300");
+            assert!((94..=106).contains(&count), "node {node} got {count} of 300");
         }
     }
 

@@ -34,7 +34,7 @@ use super::executors::{Executors, url_of};
 use super::leaves::{divide, route, task_count};
 use super::pass::PassExec;
 use super::spread::SpreadExec;
-use super::whole::{WholeOn, as_one_task, bytes_at_home};
+use super::whole::{WholeOn, as_one_task, bytes_at_home, bytes_read};
 use super::windows::sorted_by_all_keys;
 use super::{headers, measure, portable};
 
@@ -109,8 +109,9 @@ impl Distribution {
         }
         let executors = Executors::new(nodes)?;
         let at_home = bytes_at_home(plan.as_ref(), &executors)?;
+        let bytes = if query.is_run { bytes_read(plan.as_ref()) } else { 0 };
         let ids: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
-        let chosen = self.balance.choose(&ids, &at_home, query.rows, Instant::now());
+        let chosen = self.balance.choose(&ids, &at_home, bytes, Instant::now());
         let Some((number, node)) = chosen.and_then(|number| Some((number, ids.get(number)?))) else {
             return Ok(Err("no other is an executor now".to_owned()));
         };

@@ -6,6 +6,7 @@ use datafusion::common::{internal_datafusion_err, internal_err};
 use datafusion::error::Result;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion_distributed::{DistributedExec, NetworkBoundary, NetworkCoalesceExec, Stage};
 use nyala_cube::scan::SharedScan;
@@ -14,6 +15,9 @@ use uuid::Uuid;
 use super::executors::Executors;
 use super::leaves::parts_of;
 use super::scan::HomeScanExec;
+
+/// Usual length of values that have no fixed one.
+const TEXT_BYTES: usize = 16;
 
 /// The executor that does all of a query, by its number; for the sessions in which the query is routed.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +48,19 @@ fn with_tables(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let children = plan.children().into_iter().map(|child| with_tables(Arc::clone(child)));
     let children = children.collect::<Result<Vec<_>>>()?;
     replace_children_if_necessary(plan, children)
+}
+
+/// Bytes that the query's scans read: of each row the usual width of the columns that are wanted.
+pub fn bytes_read(plan: &dyn ExecutionPlan) -> u64 {
+    if SharedScan::of(plan).is_some() {
+        let known = plan.statistics_from_inputs(&[], &StatisticsArgs::new()).ok();
+        let rows = known.and_then(|known| u64::try_from(*known.num_rows.get_value()?).ok());
+        let schema = plan.schema();
+        let widths = schema.fields().iter().map(|field| field.data_type().primitive_width());
+        let width: usize = widths.map(|width| width.unwrap_or(TEXT_BYTES)).sum();
+        return rows.unwrap_or(0).saturating_mul(width as u64);
+    }
+    plan.children().into_iter().map(|child| bytes_read(child.as_ref())).fold(0, u64::saturating_add)
 }
 
 /// Bytes of the query's files at home on each node.

@@ -43,7 +43,7 @@ pub async fn place(
         logical: &plans.logical,
         state: plans.state.clone(),
         class,
-        rows: if purpose == Purpose::Shown { 0 } else { rows },
+        is_run: purpose != Purpose::Shown,
         // Of a table without statistics any number may come.
         reads_little: rows != u64::MAX && rows <= limit,
         is_measured: purpose == Purpose::Measured,

@@ -35,8 +35,8 @@ pub struct PlannedQuery<'a> {
     pub state: SessionState,
     /// How much work it is.
     pub class: CostClass,
-    /// The rows that it reads, as far as they are known.
-    pub rows: u64,
+    /// Whether it is computed, and not only shown.
+    pub is_run: bool,
     /// Whether it reads so few rows that one node shall do all of it.
     pub reads_little: bool,
     /// Whether [`Placement::figures`] is asked for it.
