@@ -64,6 +64,8 @@ def stop(cluster: nodes.Cluster, node: lab.Server) -> dict:
 def partition(cluster: nodes.Cluster, node: lab.Server) -> dict:
     """No other node reaches this one, which goes on telling that it lives; its own connections to others stay."""
     link = cluster.links[node.folder.name]
+    # A connection that no query uses is not found broken before one does.
+    wait("the node does a part", 120, lambda: parts_of(node) > 0)
     before = broken_connections(cluster)
     link.cut()
     # Seen by the nodes that had a connection: they find it broken.
@@ -204,10 +206,10 @@ KINDS = {
 }
 
 
-def left_over(cluster: nodes.Cluster) -> list[int]:
-    """Parts of queries on each executor."""
+def parts_of(node: lab.Server) -> int:
+    """Parts of other nodes' queries that this one does."""
     sql = "SELECT count(*) FROM system.local_queries WHERE sent_by IS NOT NULL"
-    return [int(nodes.rows(node, sql)[0][0]) for node in cluster.executors]
+    return int(nodes.rows(node, sql)[0][0])
 
 
 def measure(cluster: nodes.Cluster, kind: str, options, queries, expected) -> dict:
@@ -215,17 +217,20 @@ def measure(cluster: nodes.Cluster, kind: str, options, queries, expected) -> di
     streams = [Stream(i, ports[i % 2], queries, expected, float("inf"), False) for i in range(options.streams)]
     for stream in streams:
         stream.start()
-    time.sleep(5)
-    before = {node.folder.name: (threads_of(node), memory_of(node)) for node in cluster.nodes}
-    found = []
-    for _ in range(options.rounds):
-        found.append(KINDS[kind](cluster, random.choice(cluster.executors)))
-        time.sleep(2)
-    for stream in streams:
-        stream.until = 0
+    try:
+        time.sleep(5)
+        before = {node.folder.name: (threads_of(node), memory_of(node)) for node in cluster.nodes}
+        found = []
+        for _ in range(options.rounds):
+            found.append(KINDS[kind](cluster, random.choice(cluster.executors)))
+            time.sleep(2)
+    finally:
+        # Also when a round fails: streams would ask nodes that are gone for ever.
+        for stream in streams:
+            stream.until = 0
     for stream in streams:
         stream.join()
-    left = wait("all parts have ended", 30, lambda: not any(left_over(cluster)))
+    left = wait("all parts have ended", 30, lambda: not any(parts_of(node) for node in cluster.executors))
     failures = [failure for stream in streams for failure in stream.failures]
     times = [took for stream in streams for _, took in stream.done]
     return {
