@@ -42,7 +42,7 @@ pub enum ServeError {
     Tls(#[from] TlsError),
     /// What the Flight SQL door tells of itself cannot be written.
     #[error("cannot open the Flight SQL door: {0}")]
-    Flight(arrow::error::ArrowError),
+    Flight(arrow_flight::error::FlightError),
     /// The metrics recorder cannot be set up.
     #[error("cannot set up metrics: {0}")]
     Metrics(#[from] BuildError),

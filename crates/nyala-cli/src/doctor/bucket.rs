@@ -51,10 +51,11 @@ fn judge(config: &Config, location: String, probed: &ProbedPlace, database: Opti
     if !is_ours(probed.owner.as_ref(), node.as_ref(), cluster) {
         return Check::error(SUBJECT, StorageError::PlaceTaken { location });
     }
-    // A shared catalog notes the place itself.
-    match (config.catalog.url.is_empty(), elsewhere(&config.data_dir, &location)) {
-        (true, Some(check)) => check,
-        _ => Check::ok(SUBJECT, format!("in `{location}`, which can be written, read and listed")),
+    // A shared catalog notes the place itself, and a folder that no server has opened has no cuboids.
+    let may_differ = config.catalog.url.is_empty() && node.is_some();
+    match may_differ.then(|| elsewhere(&config.data_dir, &location)).flatten() {
+        Some(check) => check,
+        None => Check::ok(SUBJECT, format!("in `{location}`, which can be written, read and listed")),
     }
 }
 

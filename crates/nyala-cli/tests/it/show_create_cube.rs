@@ -53,10 +53,10 @@ async fn made_again(test: &TestEngine, schema: &str, cube: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cube_is_made_again_as_it_was() {
     let test = shop().await;
-    test.run("CREATE CUBE IF NOT EXISTS plain AS SELECT city, sum(price) AS total FROM sales GROUP BY 1")
+    test.run("CREATE CUBE IF NOT EXISTS by_city AS SELECT city, sum(price) AS total FROM sales GROUP BY 1")
         .await;
-    let plain = made_again(&test, "public", "plain").await;
-    assert!(plain.starts_with("CREATE CUBE public.plain AS SELECT"), "{plain}");
+    let plain = made_again(&test, "public", "by_city").await;
+    assert!(plain.starts_with("CREATE CUBE public.by_city AS SELECT"), "{plain}");
     assert!(plain.contains("FROM public.sales"), "{plain}");
     test.check_hit("SELECT city, sum(price) FROM sales GROUP BY city").await;
 

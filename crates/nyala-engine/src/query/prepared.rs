@@ -1,6 +1,7 @@
 //! Statements that are planned far enough to know their parameters and columns, and may be executed many times.
 
 use std::any::Any;
+use std::fmt;
 use std::sync::{Arc, Weak};
 
 use arrow::datatypes::{DataType, SchemaRef};
@@ -14,18 +15,31 @@ use super::plans::{KeptQuery, Template};
 
 /// A statement planned far enough to know its parameters and columns. It may be executed many times; when
 /// the catalog or a setting has changed it is planned anew. Cheap to copy.
+///
+/// Behind a trait object: doors hold prepared statements in many futures, and the compiler would prove for each of them anew that all types
+/// of statements and plans may pass between threads.
 #[derive(Debug, Clone)]
-pub struct Prepared(Form);
+pub struct Prepared(Arc<dyn HasForm>);
+
+trait HasForm: fmt::Debug + Send + Sync {
+    fn form(&self) -> &Form;
+}
+
+impl HasForm for Form {
+    fn form(&self) -> &Form {
+        self
+    }
+}
 
 /// The way in which a statement will run.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Form {
     /// DataFusion does not plan it: a statement of Nyala, EXPLAIN, SHOW of a setting.
-    Command(Arc<Described>),
+    Command(Described),
     /// Its names and types are resolved.
     Planned(Arc<Parts>),
     /// A text of a shape that has a cached plan.
-    OfShape(Arc<OfShape>),
+    OfShape(OfShape),
 }
 
 /// A text of a known shape.
@@ -45,30 +59,31 @@ pub struct OfShape {
 
 impl Prepared {
     pub(crate) fn command(statement: Statement, schema: Option<SchemaRef>) -> Self {
-        Self(Form::Command(Arc::new(Described::new(statement, schema))))
+        Self(Arc::new(Form::Command(Described::new(statement, schema))))
     }
 
     pub(crate) fn planned(parts: Arc<Parts>) -> Self {
-        Self(Form::Planned(parts))
+        Self(Arc::new(Form::Planned(parts)))
     }
 
     pub(crate) fn of_shape(sql: &str, values: Vec<ScalarValue>, template: &Arc<Template>) -> Self {
         let (sql, parts) = (sql.to_owned(), Arc::clone(template.parts()));
         let template = Arc::downgrade(template);
-        Self(Form::OfShape(Arc::new(OfShape { sql, values, parts, template, kept: None })))
+        Self(Arc::new(Form::OfShape(OfShape { sql, values, parts, template, kept: None })))
     }
 
     pub(crate) fn kept_elsewhere(sql: &str, query: &Arc<KeptQuery>) -> Self {
         let (sql, parts, kept) = (sql.to_owned(), Arc::clone(&query.parts), Some(Arc::clone(query)));
-        Self(Form::OfShape(Arc::new(OfShape { sql, values: Vec::new(), parts, template: Weak::new(), kept })))
+        let text = OfShape { sql, values: Vec::new(), parts, template: Weak::new(), kept };
+        Self(Arc::new(Form::OfShape(text)))
     }
 
     pub(crate) fn form(&self) -> &Form {
-        &self.0
+        self.0.form()
     }
 
     pub(crate) fn described(&self) -> &Described {
-        match &self.0 {
+        match self.form() {
             Form::Command(described) => described,
             Form::Planned(parts) => &parts.described,
             Form::OfShape(text) => &text.parts.described,
@@ -77,7 +92,7 @@ impl Prepared {
 
     /// The text as the client wrote it, or as the statement displays, for lists and logs.
     pub fn text(&self) -> &str {
-        match &self.0 {
+        match self.form() {
             Form::OfShape(text) => &text.sql,
             _ => self.described().text(),
         }
@@ -85,7 +100,7 @@ impl Prepared {
 
     /// The text as the client wrote it, if that is known and has no other statement in it.
     pub(crate) fn exact_text(&self) -> Option<&str> {
-        match &self.0 {
+        match self.form() {
             Form::OfShape(text) => Some(&text.sql),
             _ => self.described().exact_text(),
         }
@@ -98,7 +113,7 @@ impl Prepared {
 
     /// Type of each parameter, `$1` first; none where it could not be inferred.
     pub fn parameter_types(&self) -> &[Option<DataType>] {
-        match &self.0 {
+        match self.form() {
             Form::Planned(parts) => &parts.parameter_types,
             Form::Command(_) | Form::OfShape(_) => &[],
         }
@@ -106,7 +121,7 @@ impl Prepared {
 
     /// Whether it changes the catalog, rows of tables, or roles and grants.
     pub fn changes(&self) -> bool {
-        match &self.0 {
+        match self.form() {
             Form::Command(described) => match &described.statement.kind {
                 Kind::Nyala(Nyala::Unneeded(_)) => false,
                 // Its job makes segments, also if its answer has a row.
@@ -120,7 +135,7 @@ impl Prepared {
 
     /// Whether it writes rows, also if it gives some back.
     pub fn writes_rows(&self) -> bool {
-        matches!(&self.0, Form::Planned(parts) if matches!(parts.plan.logical(), LogicalPlan::Dml(_)))
+        matches!(self.form(), Form::Planned(parts) if matches!(parts.plan.logical(), LogicalPlan::Dml(_)))
     }
 
     /// Data that a door keeps with this statement, shared by all sessions that run it; the default at first. Each door
@@ -131,7 +146,7 @@ impl Prepared {
 
     /// Where the columns of the result come from; empty if that is not known.
     pub fn origins(&self) -> Vec<Option<Origin>> {
-        let parts = match &self.0 {
+        let parts = match self.form() {
             Form::Command(_) => return Vec::new(),
             Form::Planned(parts) => parts,
             Form::OfShape(text) => &text.parts,

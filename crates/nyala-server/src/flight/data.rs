@@ -22,7 +22,8 @@ pub fn framed(data: FlightData) -> Result<Option<[Vec<u8>; 2]>, QueryError> {
         return Ok(None);
     }
     let length = u32::try_from(data.data_header.len());
-    let length = length.map_err(|_| QueryError::new(ErrorKind::LimitExceeded, "a message has gigabytes of metadata"))?;
+    let length = length
+        .map_err(|_| QueryError::new(ErrorKind::LimitExceeded, "a message has gigabytes of metadata"))?;
     let head = [&CONTINUATION, length.to_le_bytes().as_slice(), &data.data_header].concat();
     Ok(Some([head, data.data_body.into()]))
 }
@@ -53,8 +54,7 @@ pub async fn batches_of(mut stream: PeekableFlightDataStream) -> Result<Vec<Reco
         }
     }
     // Decoding computes, which threads that serve the network do not.
-    let decoded = tokio::task::spawn_blocking(move || {
-        ArrowStream::of_batches(MAX_PARAMETER_BYTES).batches(&bytes)
-    });
+    let decoded =
+        tokio::task::spawn_blocking(move || ArrowStream::of_batches(MAX_PARAMETER_BYTES).batches(&bytes));
     refused(decoded.await.map_err(QueryError::internal).flatten())
 }

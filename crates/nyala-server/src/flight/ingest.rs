@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema, TimeUnit};
-use arrow_flight::sql::{CommandStatementIngest, TableExistsOption, TableNotExistOption};
 use arrow_flight::sql::server::PeekableFlightDataStream;
-use futures::StreamExt;
+use arrow_flight::sql::{CommandStatementIngest, TableExistsOption, TableNotExistOption};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use nyala_engine::{Answer, ErrorKind, QueryError, Session};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
@@ -43,40 +44,45 @@ impl Promise {
         };
         let rows = text(ROWS)?.map(|rows| {
             let number = rows.trim().parse::<u64>();
-            number.map_err(|_| Status::invalid_argument(format!("header `{ROWS}` is `{rows}`, and no number of rows")))
+            number.map_err(|_| {
+                Status::invalid_argument(format!("header `{ROWS}` is `{rows}`, and no number of rows"))
+            })
         });
         Ok(Self { label: text(LABEL)?, rows: rows.transpose()? })
     }
 }
 
 /// Loads all rows of the stream, and gives their number.
-pub async fn ingest(
-    session: &Arc<Session>,
+pub fn ingest<'a>(
+    session: &'a Arc<Session>,
     command: CommandStatementIngest,
     promise: Promise,
     mut stream: PeekableFlightDataStream,
-) -> Result<i64, Status> {
-    let columns = columns_of(&mut stream).await?;
-    let table = refused(target(session, &command, &columns).await)?;
-    let Promise { label, rows: expected } = promise;
-    let request = LoadRequest {
-        text: format!("load into {table} over Flight SQL"),
-        table,
-        columns: Vec::new(),
-        decoder: Box::new(Counted { rows: ArrowStream::default(), seen: 0, expected }),
-        max_rejects: 0,
-        label,
-        at_once: true,
-    };
-    let mut load = refused(Load::begin(Arc::clone(session), request).await)?;
-    while let Some(data) = refused(load.client(stream.next()).await)? {
-        // The client has gone, or its message was too large: dropping the load gives it up.
-        for part in refused(framed(data?))?.into_iter().flatten() {
-            refused(load.push(&part).await)?;
+) -> BoxFuture<'a, Result<i64, Status>> {
+    async move {
+        let columns = columns_of(&mut stream).await?;
+        let table = refused(target(session, &command, &columns).await)?;
+        let Promise { label, rows: expected } = promise;
+        let request = LoadRequest {
+            text: format!("load into {table} over Flight SQL"),
+            table,
+            columns: Vec::new(),
+            decoder: Box::new(Counted { rows: ArrowStream::default(), seen: 0, expected }),
+            max_rejects: 0,
+            label,
+            at_once: true,
+        };
+        let mut load = refused(Load::begin(Arc::clone(session), request).await)?;
+        while let Some(data) = refused(load.client(stream.next()).await)? {
+            // The client has gone, or its message was too large: dropping the load gives it up.
+            for part in refused(framed(data?))?.into_iter().flatten() {
+                refused(load.push(&part).await)?;
+            }
         }
+        let loaded = refused(load.finish().await)?;
+        Ok(i64::try_from(loaded.done.rows).unwrap_or(i64::MAX))
     }
-    let loaded = refused(load.finish().await)?;
-    Ok(i64::try_from(loaded.done.rows).unwrap_or(i64::MAX))
+    .boxed()
 }
 
 /// Counts rows, and refuses a load that has not as many as its client said.
@@ -102,7 +108,8 @@ impl Decode for Counted {
         let batches = self.rows.finish(target, rejects)?;
         match self.expected {
             Some(expected) if batches.is_empty() && expected != self.seen => {
-                let message = format!("{} rows came, but `{ROWS}` says {expected}; none was written", self.seen);
+                let message =
+                    format!("{} rows came, but `{ROWS}` says {expected}; none was written", self.seen);
                 Err(QueryError::new(ErrorKind::Data, message)
                     .hint("a batch may have been too large for the client: send smaller ones"))
             }
@@ -112,37 +119,40 @@ impl Decode for Counted {
 }
 
 /// The table to load, in quotes; made if it has to be.
-async fn target(
-    session: &Session,
-    command: &CommandStatementIngest,
-    columns: &Schema,
-) -> Result<String, QueryError> {
-    let options = command.table_definition_options.unwrap_or_default();
-    let name = match command.schema.as_deref().filter(|schema| !schema.is_empty()) {
-        Some(schema) => format!("{}.{}", quoted(schema), quoted(&command.table)),
-        None => quoted(&command.table),
-    };
-    let create = async || {
-        let sql = create_table(&name, command.temporary, columns)?;
-        run(session, &sql).await
-    };
-    match (exists(session, command).await?, options.if_exists(), options.if_not_exist()) {
-        (true, TableExistsOption::Fail, _) => {
-            let message = format!("table {name} exists, and the load was to create it");
-            return Err(QueryError::new(ErrorKind::DuplicateTable, message).hint("append to it, or replace it"));
+fn target<'a>(
+    session: &'a Session,
+    command: &'a CommandStatementIngest,
+    columns: &'a Schema,
+) -> BoxFuture<'a, Result<String, QueryError>> {
+    async move {
+        let options = command.table_definition_options.unwrap_or_default();
+        let name = match command.schema.as_deref().filter(|schema| !schema.is_empty()) {
+            Some(schema) => format!("{}.{}", quoted(schema), quoted(&command.table)),
+            None => quoted(&command.table),
+        };
+        let create = || create_table(&name, command.temporary, columns);
+        match (exists(session, command).await?, options.if_exists(), options.if_not_exist()) {
+            (true, TableExistsOption::Fail, _) => {
+                let message = format!("table {name} exists, and the load was to create it");
+                return Err(
+                    QueryError::new(ErrorKind::DuplicateTable, message).hint("append to it, or replace it")
+                );
+            }
+            (true, TableExistsOption::Replace, _) => {
+                run(session, &format!("DROP TABLE {name}")).await?;
+                run(session, &create()?).await?;
+            }
+            (true, TableExistsOption::Append | TableExistsOption::Unspecified, _) => {}
+            (false, _, TableNotExistOption::Create) => run(session, &create()?).await?,
+            (false, _, TableNotExistOption::Fail | TableNotExistOption::Unspecified) => {
+                let message = format!("table {name} does not exist");
+                return Err(QueryError::new(ErrorKind::UndefinedTable, message)
+                    .hint("create it, or let the load create it"));
+            }
         }
-        (true, TableExistsOption::Replace, _) => {
-            run(session, &format!("DROP TABLE {name}")).await?;
-            create().await?;
-        }
-        (true, TableExistsOption::Append | TableExistsOption::Unspecified, _) => {}
-        (false, _, TableNotExistOption::Create) => create().await?,
-        (false, _, TableNotExistOption::Fail | TableNotExistOption::Unspecified) => {
-            let message = format!("table {name} does not exist");
-            return Err(QueryError::new(ErrorKind::UndefinedTable, message).hint("create it, or let the load create it"));
-        }
+        Ok(name)
     }
-    Ok(name)
+    .boxed()
 }
 
 async fn exists(session: &Session, command: &CommandStatementIngest) -> Result<bool, QueryError> {
@@ -174,7 +184,11 @@ fn quoted(name: &str) -> String {
 fn create_table(name: &str, temporary: bool, columns: &Schema) -> Result<String, QueryError> {
     let columns = columns.fields().iter().map(|field| {
         let sql = sql_type(field.data_type()).ok_or_else(|| {
-            let message = format!("column `{}` is of type {}, which no table is made of", field.name(), field.data_type());
+            let message = format!(
+                "column `{}` is of type {}, which no table is made of",
+                field.name(),
+                field.data_type()
+            );
             QueryError::new(ErrorKind::Unsupported, message).hint("create the table first, and append to it")
         })?;
         Ok(format!("{} {sql}", quoted(field.name())))
@@ -207,9 +221,10 @@ fn sql_type(data_type: &DataType) -> Option<String> {
         }
         DataType::Date32 | DataType::Date64 => "DATE".to_owned(),
         DataType::Time32(_) | DataType::Time64(_) => "TIME".to_owned(),
-        DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Microsecond | TimeUnit::Nanosecond, None) => {
-            "TIMESTAMP".to_owned()
-        }
+        DataType::Timestamp(
+            TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Microsecond | TimeUnit::Nanosecond,
+            None,
+        ) => "TIMESTAMP".to_owned(),
         DataType::Timestamp(_, Some(_)) => "TIMESTAMPTZ".to_owned(),
         DataType::Interval(_) => "INTERVAL".to_owned(),
         DataType::Dictionary(_, values) => return sql_type(values),
@@ -240,11 +255,18 @@ mod tests {
     fn tables_are_made_of_the_columns_that_come() {
         let columns = Schema::new(vec![
             Field::new("id", DataType::UInt32, false),
-            Field::new("a \"b\"", DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8)), true),
+            Field::new(
+                "a \"b\"",
+                DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8)),
+                true,
+            ),
             Field::new("d", DataType::Decimal128(12, 2), true),
         ]);
         let sql = create_table("\"s\".\"t\"", false, &columns).unwrap();
-        assert_eq!(sql, "CREATE TABLE \"s\".\"t\" (\"id\" BIGINT, \"a \"\"b\"\"\" TEXT, \"d\" NUMERIC(12, 2))");
+        assert_eq!(
+            sql,
+            "CREATE TABLE \"s\".\"t\" (\"id\" BIGINT, \"a \"\"b\"\"\" TEXT, \"d\" NUMERIC(12, 2))"
+        );
         let lists = Schema::new(vec![Field::new_list("l", Field::new("item", DataType::Int8, true), true)]);
         assert!(create_table("t", true, &lists).unwrap_err().message.contains("`l`"));
     }
@@ -255,7 +277,10 @@ mod tests {
         assert_eq!(Promise::of(&headers).unwrap(), Promise::default());
         headers.insert(LABEL, "monday".parse().unwrap());
         headers.insert(ROWS, "12".parse().unwrap());
-        assert_eq!(Promise::of(&headers).unwrap(), Promise { label: Some("monday".to_owned()), rows: Some(12) });
+        assert_eq!(
+            Promise::of(&headers).unwrap(),
+            Promise { label: Some("monday".to_owned()), rows: Some(12) }
+        );
         headers.insert(ROWS, "many".parse().unwrap());
         assert!(Promise::of(&headers).unwrap_err().message().contains("`many`"));
     }

@@ -53,12 +53,12 @@ pub async fn require(
 /// The status of a refused login.
 pub fn refuse(refusal: Refusal) -> Status {
     match refusal {
-        Refusal::Missing => {
-            Status::unauthenticated("who calls is not said; connect with a user and a password, or a token [28000]")
-        }
-        Refusal::Wrong => {
-            Status::unauthenticated("wrong user, password or token; a token ends after an hour and with its password [28P01]")
-        }
+        Refusal::Missing => Status::unauthenticated(
+            "who calls is not said; connect with a user and a password, or a token [28000]",
+        ),
+        Refusal::Wrong => Status::unauthenticated(
+            "wrong user, password or token; a token ends after an hour and with its password [28P01]",
+        ),
         Refusal::Busy => Status::unavailable("too many passwords are being checked; try again"),
     }
 }

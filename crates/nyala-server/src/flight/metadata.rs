@@ -1,4 +1,4 @@
-//! Databases, schemas, tables and keys, as drivers ask for them. What a user may not see is left out by `information_schema`.
+//! Databases, schemas, tables and keys, as drivers ask for them.
 
 use std::sync::Arc;
 
@@ -86,11 +86,19 @@ async fn columns_of(session: &Session, schema: &str, table: &str) -> SchemaRef {
     let prepared = match super::service::prepare(session, &sql).await {
         Ok(prepared) => prepared,
         Err(error) => {
-            tracing::debug!(error = nyala_engine::hide_values(&error.message), schema, table, "columns are not known");
+            tracing::debug!(
+                error = nyala_engine::hide_values(&error.message),
+                schema,
+                table,
+                "columns are not known"
+            );
             return SchemaRef::new(Schema::empty());
         }
     };
-    prepared.schema().map_or_else(|| SchemaRef::new(Schema::empty()), |columns| super::types::Types::Common.schema(&columns))
+    prepared.schema().map_or_else(
+        || SchemaRef::new(Schema::empty()),
+        |columns| super::types::Types::Common.schema(&columns),
+    )
 }
 
 /// The primary key of a table.
@@ -103,7 +111,8 @@ pub async fn primary_keys(session: &Session, command: &CommandGetPrimaryKeys) ->
         literal(&command.table)
     );
     let rows = refused(rows_of(session, &sql).await)?;
-    refused(keys(&rows)).and_then(|columns| RecordBatch::try_new(primary_key_columns(), columns).map_err(unwritable))
+    refused(keys(&rows))
+        .and_then(|columns| RecordBatch::try_new(primary_key_columns(), columns).map_err(unwritable))
 }
 
 fn keys(rows: &[Vec<Option<String>>]) -> Result<Vec<ArrayRef>, QueryError> {

@@ -17,6 +17,7 @@ mod ingest;
 mod login;
 mod messages;
 mod metadata;
+mod opaque;
 mod parameters;
 mod service;
 mod session_options;

@@ -26,7 +26,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use datafusion::common::ScalarValue;
-use futures::{Stream, stream};
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream, stream};
 use nyala_engine::{Answer, Engine, ErrorKind, Prepared, QueryError, Session, Text};
 use prost::Message;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -39,6 +40,7 @@ use super::ingest::{Promise, check_catalog, ingest};
 use super::login;
 use super::messages::{CloseSessionResult, CloseSessionStatus};
 use super::metadata::{self, foreign_key_columns, foreign_keys, primary_key_columns};
+use super::opaque::Opaque;
 use super::parameters::{schema_of, values_of};
 use super::session_options;
 use super::sessions::{Caller, FlightSession, InUse, Sessions};
@@ -59,8 +61,8 @@ type Results<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// Answers the calls.
 pub struct FlightSql {
-    engine: Arc<Engine>,
-    authenticator: Arc<Authenticator>,
+    engine: Opaque<Arc<Engine>>,
+    authenticator: Opaque<Arc<Authenticator>>,
     sessions: Arc<Sessions>,
     infos: SqlInfoData,
     types: XdbcTypeInfoData,
@@ -73,8 +75,8 @@ impl FlightSql {
     /// What is told of the server cannot be written, which is a fault of it.
     pub fn new(shared: &Shared, sessions: Arc<Sessions>) -> Result<Self, ServeError> {
         Ok(Self {
-            engine: Arc::clone(&shared.engine),
-            authenticator: Arc::clone(&shared.authenticator),
+            engine: Opaque::new(Arc::clone(&shared.engine)),
+            authenticator: Opaque::new(Arc::clone(&shared.authenticator)),
             sessions,
             infos: sql_info().map_err(ServeError::Flight)?,
             types: type_info().map_err(ServeError::Flight)?,
@@ -88,24 +90,29 @@ impl FlightSql {
     fn session<T>(&self, request: &Request<T>) -> Result<InUse, Status> {
         let caller = Self::caller(request.extensions())?;
         self.sessions.of(&self.engine, caller).ok_or_else(|| {
-            Status::resource_exhausted("the server has as many sessions as it may; close some, or reuse connections")
+            Status::resource_exhausted(
+                "the server has as many sessions as it may; close some, or reuse connections",
+            )
         })
     }
 }
 
 /// Plans one statement.
-pub async fn prepare(session: &Session, sql: &str) -> Result<Prepared, QueryError> {
-    let mut statements = match session.read(sql)? {
-        Text::Ready(prepared) => return Ok(prepared),
-        Text::Statements(statements) => statements.into_iter(),
-    };
-    match (statements.next(), statements.next()) {
-        (Some(statement), None) => session.prepare(statement).await,
-        _ => {
-            let message = "a call must hold exactly one statement";
-            Err(QueryError::new(ErrorKind::InvalidText, message).hint("make one call for each statement"))
+pub fn prepare<'a>(session: &'a Session, sql: &'a str) -> BoxFuture<'a, Result<Prepared, QueryError>> {
+    async move {
+        let mut statements = match session.read(sql)? {
+            Text::Ready(prepared) => return Ok(prepared),
+            Text::Statements(statements) => statements.into_iter(),
+        };
+        match (statements.next(), statements.next()) {
+            (Some(statement), None) => session.prepare(statement).await,
+            _ => {
+                let message = "a call must hold exactly one statement";
+                Err(QueryError::new(ErrorKind::InvalidText, message).hint("make one call for each statement"))
+            }
         }
     }
+    .boxed()
 }
 
 async fn prepared(session: &FlightSession, sql: &str, is_once: bool) -> Result<Statement, QueryError> {
@@ -115,38 +122,50 @@ async fn prepared(session: &FlightSession, sql: &str, is_once: bool) -> Result<S
 }
 
 /// Runs a statement with each row of values, and gives the number of rows that it changed.
-async fn run(
-    session: &FlightSession,
-    statement: &Statement,
+fn run<'a>(
+    session: &'a FlightSession,
+    statement: &'a Statement,
     values: Vec<Vec<ScalarValue>>,
-) -> Result<i64, QueryError> {
-    let mut changed: u64 = 0;
-    for (row, values) in values.into_iter().enumerate() {
-        let answered = async {
-            match session.session.execute(&statement.prepared, values).await? {
-                Answer::Done(done) => Ok(done.rows.unwrap_or(0)),
-                Answer::Rows(rows) => Ok(rows.collect().await?.iter().map(|batch| batch.num_rows() as u64).sum()),
-            }
-        };
-        let ended = statement.ended.cancelled();
-        let outcome = tokio::select! {
-            biased;
-            () = ended => {
-                Err(QueryError::new(ErrorKind::Cancelled, "the statement was closed while it ran"))
-            }
-            outcome = answered => outcome,
-        };
-        changed = changed.saturating_add(outcome.map_err(|error| match row {
-            0 => error,
-            // Each row is a statement, and there are no transactions.
-            _ => QueryError { message: format!("{} (the {row} rows of values before were done)", error.message), ..error },
-        })?);
+) -> BoxFuture<'a, Result<i64, QueryError>> {
+    async move {
+        let mut changed: u64 = 0;
+        for (row, values) in values.into_iter().enumerate() {
+            let answered = async {
+                match session.session.execute(&statement.prepared, values).await? {
+                    Answer::Done(done) => Ok(done.rows.unwrap_or(0)),
+                    Answer::Rows(rows) => {
+                        Ok(rows.collect().await?.iter().map(|batch| batch.num_rows() as u64).sum())
+                    }
+                }
+            };
+            let ended = statement.ended.cancelled();
+            let outcome = tokio::select! {
+                biased;
+                () = ended => {
+                    Err(QueryError::new(ErrorKind::Cancelled, "the statement was closed while it ran"))
+                }
+                outcome = answered => outcome,
+            };
+            changed = changed.saturating_add(outcome.map_err(|error| match row {
+                0 => error,
+                // Each row is a statement, and there are no transactions.
+                _ => QueryError {
+                    message: format!("{} (the {row} rows of values before were done)", error.message),
+                    ..error
+                },
+            })?);
+        }
+        Ok(i64::try_from(changed).unwrap_or(i64::MAX))
     }
-    Ok(i64::try_from(changed).unwrap_or(i64::MAX))
+    .boxed()
 }
 
 /// Where the rows of a command are: here, with the command as the ticket.
-fn info_of(columns: &Schema, ticket: Bytes, descriptor: FlightDescriptor) -> Result<Response<FlightInfo>, Status> {
+fn info_of(
+    columns: &Schema,
+    ticket: Bytes,
+    descriptor: FlightDescriptor,
+) -> Result<Response<FlightInfo>, Status> {
     let endpoint = FlightEndpoint::new().with_ticket(Ticket::new(ticket));
     let info = FlightInfo::new().try_with_schema(columns).map_err(unwritable)?;
     Ok(Response::new(info.with_endpoint(endpoint).with_descriptor(descriptor).with_ordered(true)))
@@ -283,7 +302,11 @@ impl FlightSqlService for FlightSql {
             types => written(&schema_of(types))?,
         };
         let prepared_statement_handle = refused(session.statements.add(statement))?;
-        Ok(ActionCreatePreparedStatementResult { prepared_statement_handle, dataset_schema, parameter_schema })
+        Ok(ActionCreatePreparedStatementResult {
+            prepared_statement_handle,
+            dataset_schema,
+            parameter_schema,
+        })
     }
 
     async fn do_action_close_prepared_statement(
@@ -356,7 +379,9 @@ impl FlightSqlService for FlightSql {
         _: Request<PeekableFlightDataStream>,
         error: DoPutError,
     ) -> Result<Response<<Self as FlightService>::DoPutStream>, Status> {
-        Err(Status::invalid_argument(format!("DoPut: {error} The first message must name a command of Flight SQL")))
+        Err(Status::invalid_argument(format!(
+            "DoPut: {error} The first message must name a command of Flight SQL"
+        )))
     }
 
     async fn do_action_cancel_query(
@@ -406,7 +431,10 @@ impl FlightSqlService for FlightSql {
     async fn list_custom_actions(&self) -> Option<Vec<Result<ActionType, Status>>> {
         let actions = [
             action(SET_OPTIONS, "Sets options of the session.\nRequest Message: SetSessionOptionsRequest"),
-            action(GET_OPTIONS, "Tells the options of the session.\nRequest Message: GetSessionOptionsRequest"),
+            action(
+                GET_OPTIONS,
+                "Tells the options of the session.\nRequest Message: GetSessionOptionsRequest",
+            ),
             action(CLOSE_SESSION, "Ends the session.\nRequest Message: CloseSessionRequest"),
             action(CANCEL_FLIGHT, "Ends a query.\nRequest Message: CancelFlightInfoRequest"),
         ];

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use nyala_engine::{Engine, Session, SessionOptions};
 use ring::digest::{SHA256, digest};
 
+use super::opaque::Opaque;
 use super::statements::Statements;
 use super::types::Types;
 use crate::http::OpenConnection;
@@ -46,7 +47,7 @@ pub struct Caller {
 
 /// One session.
 pub struct FlightSession {
-    pub session: Arc<Session>,
+    pub session: Opaque<Arc<Session>>,
     pub statements: Statements,
     types: Mutex<Types>,
     used: Mutex<Instant>,
@@ -133,7 +134,7 @@ impl Sessions {
             Owner::Connection(..) => Some(caller.connection.clone()),
         };
         let session = Arc::new(FlightSession {
-            session: engine.session(caller.options.clone()),
+            session: Opaque::new(engine.session(caller.options.clone())),
             statements: Statements::default(),
             types: Mutex::new(Types::Common),
             used: Mutex::new(Instant::now()),

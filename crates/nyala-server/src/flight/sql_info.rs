@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use arrow::error::ArrowError;
+use arrow_flight::error::FlightError;
 use arrow_flight::sql::metadata::{SqlInfoData, SqlInfoDataBuilder};
 
 /// No limit that is told: the real ones are of memory.
@@ -60,8 +60,8 @@ const SWITCHES: &[(u32, bool)] = &[
 
 /// Numbers that are a choice or a set of bits.
 const BITS: &[(u32, i32)] = &[
-    (8, 0),        // transactions of the protocol: none
-    (100, 0),      // handles end with their session
+    (8, 0),   // transactions of the protocol: none
+    (100, 0), // handles end with their session
     (101, 0),
     (503, 3),      // names are lower case
     (505, 0),      // quoted names are as they are written
@@ -84,16 +84,43 @@ const BITS: &[(u32, i32)] = &[
 ];
 
 const NUMERIC: &[&str] = &[
-    "ABS", "ACOS", "ASIN", "ATAN", "ATAN2", "CEIL", "COS", "COT", "DEGREES", "EXP", "FLOOR", "LN", "LOG", "LOG10",
-    "MOD", "PI", "POWER", "RADIANS", "RANDOM", "ROUND", "SIGN", "SIN", "SQRT", "TAN", "TRUNC",
+    "ABS", "ACOS", "ASIN", "ATAN", "ATAN2", "CEIL", "COS", "COT", "DEGREES", "EXP", "FLOOR", "LN", "LOG",
+    "LOG10", "MOD", "PI", "POWER", "RADIANS", "RANDOM", "ROUND", "SIGN", "SIN", "SQRT", "TAN", "TRUNC",
 ];
 const TEXT: &[&str] = &[
-    "ASCII", "CHR", "CONCAT", "INITCAP", "LEFT", "LENGTH", "LOWER", "LPAD", "LTRIM", "REPEAT", "REPLACE", "REVERSE",
-    "RIGHT", "RPAD", "RTRIM", "SPLIT_PART", "STRPOS", "SUBSTRING", "TRANSLATE", "TRIM", "UPPER",
+    "ASCII",
+    "CHR",
+    "CONCAT",
+    "INITCAP",
+    "LEFT",
+    "LENGTH",
+    "LOWER",
+    "LPAD",
+    "LTRIM",
+    "REPEAT",
+    "REPLACE",
+    "REVERSE",
+    "RIGHT",
+    "RPAD",
+    "RTRIM",
+    "SPLIT_PART",
+    "STRPOS",
+    "SUBSTRING",
+    "TRANSLATE",
+    "TRIM",
+    "UPPER",
 ];
 const SYSTEM: &[&str] = &["CURRENT_SCHEMA", "CURRENT_USER", "VERSION"];
-const TIME: &[&str] =
-    &["CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "DATE_PART", "DATE_TRUNC", "EXTRACT", "NOW", "TO_CHAR"];
+const TIME: &[&str] = &[
+    "CURRENT_DATE",
+    "CURRENT_TIME",
+    "CURRENT_TIMESTAMP",
+    "DATE_PART",
+    "DATE_TRUNC",
+    "EXTRACT",
+    "NOW",
+    "TO_CHAR",
+];
 /// Words that SQL-92 does not have.
 const KEYWORDS: &[&str] = &["BUILD", "CUBE", "ILIKE", "LIMIT", "OFFSET", "RECOMMEND", "REFRESH", "RETURNING"];
 
@@ -101,7 +128,7 @@ const KEYWORDS: &[&str] = &["BUILD", "CUBE", "ILIKE", "LIMIT", "OFFSET", "RECOMM
 ///
 /// # Errors
 /// Arrow cannot write it.
-pub fn sql_info() -> Result<SqlInfoData, ArrowError> {
+pub fn sql_info() -> Result<SqlInfoData, FlightError> {
     let mut infos = SqlInfoDataBuilder::new();
     for (number, text) in TEXTS {
         infos.append(*number, *text);
@@ -121,7 +148,7 @@ pub fn sql_info() -> Result<SqlInfoData, ArrowError> {
     }
     // Which type can be cast to which is not told: CAST decides by value.
     infos.append(517_u32, HashMap::<i32, Vec<i32>>::new());
-    Ok(infos.build()?)
+    infos.build()
 }
 
 #[cfg(test)]

@@ -28,13 +28,7 @@ pub struct Statement {
 
 impl Statement {
     pub fn new(prepared: Prepared, columns: Option<SchemaRef>, is_once: bool) -> Self {
-        Self {
-            prepared,
-            columns,
-            bound: Mutex::default(),
-            is_once,
-            ended: CancellationToken::new(),
-        }
+        Self { prepared, columns, bound: Mutex::default(), is_once, ended: CancellationToken::new() }
     }
 
     /// The same statement, of which nothing runs.

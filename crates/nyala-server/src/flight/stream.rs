@@ -10,8 +10,9 @@ use arrow_flight::FlightData;
 use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
 use arrow_flight::error::FlightError;
 use datafusion::common::ScalarValue;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt, stream};
+use futures::{FutureExt, Stream, StreamExt, stream};
 use nyala_engine::{Answer, ErrorKind, QueryError, RowStream, hide_values};
 use tonic::Status;
 
@@ -25,19 +26,23 @@ pub type Messages = Pin<Box<dyn Stream<Item = Result<FlightData, Status>> + Send
 
 /// The rows of a statement, with each of the rows of values that are bound to it. The first answer has begun: its error is
 /// that of the call.
-pub async fn rows_of(
+pub fn rows_of(
     session: InUse,
     statement: Arc<Statement>,
     columns: SchemaRef,
-) -> Result<Messages, QueryError> {
-    let values = statement.values()?.into_iter();
-    let mut answers = Answers { session, statement, columns: SchemaRef::clone(&columns), rows: None, values };
-    answers.begin_next().await?;
-    let batches = stream::try_unfold(answers, |mut answers| async move {
-        let batch = answers.next().await?;
-        Ok::<_, FlightError>(batch.map(|batch| (batch, answers)))
-    });
-    Ok(encoded(batches.boxed(), columns))
+) -> BoxFuture<'static, Result<Messages, QueryError>> {
+    async move {
+        let values = statement.values()?.into_iter();
+        let mut answers =
+            Answers { session, statement, columns: SchemaRef::clone(&columns), rows: None, values };
+        answers.begin_next().await?;
+        let batches = stream::try_unfold(answers, |mut answers| async move {
+            let batch = answers.next().await?;
+            Ok::<_, FlightError>(batch.map(|batch| (batch, answers)))
+        });
+        Ok(encoded(batches.boxed(), columns))
+    }
+    .boxed()
 }
 
 /// A batch that is there already.
@@ -71,23 +76,26 @@ struct Answers {
 }
 
 impl Answers {
-    async fn begin_next(&mut self) -> Result<(), QueryError> {
-        let Some(values) = self.values.next() else {
-            self.rows = None;
-            return Ok(());
-        };
-        let statement = &self.statement;
-        let answer = tokio::select! {
-            biased;
-            () = statement.ended.cancelled() => return Err(closed()),
-            answer = self.session.session.execute(&statement.prepared, values) => answer?,
-        };
-        let Answer::Rows(rows) = answer else { return Err(changed()) };
-        if rows.schema().fields().len() != self.columns.fields().len() {
-            return Err(changed());
+    fn begin_next(&mut self) -> BoxFuture<'_, Result<(), QueryError>> {
+        async move {
+            let Some(values) = self.values.next() else {
+                self.rows = None;
+                return Ok(());
+            };
+            let statement = &self.statement;
+            let answer = tokio::select! {
+                biased;
+                () = statement.ended.cancelled() => return Err(closed()),
+                answer = self.session.session.execute(&statement.prepared, values) => answer?,
+            };
+            let Answer::Rows(rows) = answer else { return Err(changed()) };
+            if rows.schema().fields().len() != self.columns.fields().len() {
+                return Err(changed());
+            }
+            self.rows = Some(rows);
+            Ok(())
         }
-        self.rows = Some(rows);
-        Ok(())
+        .boxed()
     }
 
     async fn next(&mut self) -> Result<Option<RecordBatch>, FlightError> {

@@ -1,6 +1,6 @@
 //! The types of SQL, as `getTypeInfo` of drivers lists them.
 
-use arrow::error::ArrowError;
+use arrow_flight::error::FlightError;
 use arrow_flight::sql::metadata::{XdbcTypeInfo, XdbcTypeInfoData, XdbcTypeInfoDataBuilder};
 use arrow_flight::sql::{Nullable, Searchable, XdbcDataType};
 
@@ -25,7 +25,7 @@ const TYPES: &[(&str, XdbcDataType, i32, &str)] = &[
 ///
 /// # Errors
 /// Arrow cannot write them.
-pub fn type_info() -> Result<XdbcTypeInfoData, ArrowError> {
+pub fn type_info() -> Result<XdbcTypeInfoData, FlightError> {
     let mut types = XdbcTypeInfoDataBuilder::new();
     for (name, data_type, size, quote) in TYPES {
         let literal = (!quote.is_empty()).then(|| (*quote).to_owned());
@@ -53,7 +53,7 @@ pub fn type_info() -> Result<XdbcTypeInfoData, ArrowError> {
             interval_precision: None,
         });
     }
-    Ok(types.build()?)
+    types.build()
 }
 
 #[cfg(test)]

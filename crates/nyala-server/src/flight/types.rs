@@ -26,9 +26,11 @@ impl Types {
     /// The columns of an answer. All may be null: operators are not always as exact as their plan.
     pub fn schema(self, schema: &Schema) -> SchemaRef {
         let fields = schema.fields().iter().map(|field| {
-            let field = match self {
-                Self::Common => common_field(field),
-                Self::Arrow => field.as_ref().clone(),
+            let field = match (self, field.data_type()) {
+                // Its type is that of a parameter which may have any: a text, as for PostgreSQL's clients.
+                (_, DataType::Null) => field.as_ref().clone().with_data_type(DataType::Utf8),
+                (Self::Common, _) => common_field(field),
+                (Self::Arrow, _) => field.as_ref().clone(),
             };
             Arc::new(field.with_nullable(true))
         });
@@ -63,9 +65,7 @@ fn common(data_type: &DataType) -> DataType {
         DataType::LargeList(element) | DataType::LargeListView(element) => {
             DataType::LargeList(common_element(element))
         }
-        DataType::FixedSizeList(element, length) => {
-            DataType::FixedSizeList(common_element(element), *length)
-        }
+        DataType::FixedSizeList(element, length) => DataType::FixedSizeList(common_element(element), *length),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(common_element).collect()),
         DataType::Map(entries, sorted) => DataType::Map(common_element(entries), *sorted),
         other => other.clone(),
@@ -140,6 +140,14 @@ mod tests {
         let sent = Types::Arrow.schema(&schema);
         assert_eq!(sent.field(0).data_type(), &DataType::Utf8View);
         assert!(sent.field(0).is_nullable());
+    }
+
+    #[test]
+    fn what_has_no_type_is_a_text() {
+        let schema = Types::Common.schema(&Schema::new(vec![Field::new("c", DataType::Null, true)]));
+        let column: ArrayRef = Arc::new(UInt64Array::from(vec![7]));
+        let batch = RecordBatch::try_from_iter([("c", column)]).unwrap();
+        assert_eq!(conform(&batch, &schema).unwrap().column(0).as_string::<i32>().value(0), "7");
     }
 
     #[test]

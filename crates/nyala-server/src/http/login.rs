@@ -88,7 +88,11 @@ pub fn credentials(headers: &HeaderMap) -> Option<Credentials> {
 }
 
 /// What is known of a client before its login.
-pub fn options_of(credentials: Option<&Credentials>, headers: &HeaderMap, peer: SocketAddr) -> SessionOptions {
+pub fn options_of(
+    credentials: Option<&Credentials>,
+    headers: &HeaderMap,
+    peer: SocketAddr,
+) -> SessionOptions {
     let application = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
     SessionOptions {
         user: credentials.and_then(Credentials::user).unwrap_or_default().to_owned(),

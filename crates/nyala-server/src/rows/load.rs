@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use nyala_engine::{ErrorKind, Ingest, Ingested, Loading, QueryError, Session};
 
 use super::arrow::ArrowStream;
@@ -108,7 +110,9 @@ impl Target {
 
     fn begin(&self, columns: &[String]) -> Result<Ingest, QueryError> {
         match &self.table {
-            Table::Live { session, name } => session.ingest(name, columns, self.label.as_deref(), self.at_once),
+            Table::Live { session, name } => {
+                session.ingest(name, columns, self.label.as_deref(), self.at_once)
+            }
             #[cfg(test)]
             Table::MadeUp(_) => Err(QueryError::internal("a table that is made up takes no rows")),
         }
@@ -170,20 +174,26 @@ struct Parts {
 
 impl Load {
     /// Begins a load.
-    pub async fn begin(session: Arc<Session>, request: LoadRequest) -> Result<Self, QueryError> {
-        let LoadRequest { text, table, columns: named, decoder, max_rejects, label, at_once } = request;
-        let mut loading = session.begin_load(text)?;
-        let at_once = at_once || label.is_some();
-        let table = Table::Live { session, name: table };
-        let target = Target { table, named, label, at_once, ingest: None };
-        // A load that is not allowed is refused before a row is read.
-        let begun = loading.within(async {
-            let mut ingest = target.begin(&target.named)?;
-            Ok((ingest.schema().fields().len(), ingest.known().await?))
-        });
-        let (width, known) = begun.await?;
-        let parts = Parts { decoder, target, rejects: Rejects::at_most(max_rejects, at_once) };
-        Ok(Self { loading, parts: Some(parts), gathered: Vec::new(), width, known })
+    pub fn begin(
+        session: Arc<Session>,
+        request: LoadRequest,
+    ) -> BoxFuture<'static, Result<Self, QueryError>> {
+        async move {
+            let LoadRequest { text, table, columns: named, decoder, max_rejects, label, at_once } = request;
+            let mut loading = session.begin_load(text)?;
+            let at_once = at_once || label.is_some();
+            let table = Table::Live { session, name: table };
+            let target = Target { table, named, label, at_once, ingest: None };
+            // A load that is not allowed is refused before a row is read.
+            let begun = loading.within(async {
+                let mut ingest = target.begin(&target.named)?;
+                Ok((ingest.schema().fields().len(), ingest.known().await?))
+            });
+            let (width, known) = begun.await?;
+            let parts = Parts { decoder, target, rejects: Rejects::at_most(max_rejects, at_once) };
+            Ok(Self { loading, parts: Some(parts), gathered: Vec::new(), width, known })
+        }
+        .boxed()
     }
 
     /// Number of columns that rows have, if they do not say it themselves.
@@ -197,45 +207,53 @@ impl Load {
     }
 
     /// Takes bytes; waits while too many rows are on their way.
-    pub async fn push(&mut self, bytes: &[u8]) -> Result<(), QueryError> {
-        if self.known.is_some() {
-            return Ok(());
+    pub fn push<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), QueryError>> {
+        async move {
+            if self.known.is_some() {
+                return Ok(());
+            }
+            self.gathered.extend_from_slice(bytes);
+            if self.gathered.len() < CHUNK_BYTES {
+                return Ok(());
+            }
+            let chunk = std::mem::take(&mut self.gathered);
+            self.work(move |parts| parts.decoder.decode(&chunk, &mut parts.target, &mut parts.rejects))
+                .await?;
+            Ok(())
         }
-        self.gathered.extend_from_slice(bytes);
-        if self.gathered.len() < CHUNK_BYTES {
-            return Ok(());
-        }
-        let chunk = std::mem::take(&mut self.gathered);
-        self.work(move |parts| parts.decoder.decode(&chunk, &mut parts.target, &mut parts.rejects)).await?;
-        Ok(())
+        .boxed()
     }
 
     /// Writes the remaining rows and waits until all are as durable as the table wants it.
-    pub async fn finish(mut self) -> Result<Loaded, QueryError> {
-        if let Some(done) = self.known {
-            self.loading.finish();
-            return Ok(Loaded { done, rejects: Vec::new() });
-        }
-        let chunk = std::mem::take(&mut self.gathered);
-        self.work(move |parts| parts.decoder.decode(&chunk, &mut parts.target, &mut parts.rejects)).await?;
-        while self.work(|parts| parts.decoder.finish(&mut parts.target, &mut parts.rejects)).await? > 0 {}
-        let Some(Parts { mut target, rejects, .. }) = self.parts.take() else {
-            return Err(QueryError::internal("a load was lost"));
-        };
-        let mut shown = rejects.shown;
-        let deadline = self.loading.deadline();
-        let done = self.loading.within(async {
-            let ingest = match target.ingest.take() {
-                Some(ingest) => ingest,
-                // No rows came, and the label must record that too.
-                None => target.begin(&target.named)?,
+    pub fn finish(mut self) -> BoxFuture<'static, Result<Loaded, QueryError>> {
+        async move {
+            if let Some(done) = self.known {
+                self.loading.finish();
+                return Ok(Loaded { done, rejects: Vec::new() });
+            }
+            let chunk = std::mem::take(&mut self.gathered);
+            self.work(move |parts| parts.decoder.decode(&chunk, &mut parts.target, &mut parts.rejects))
+                .await?;
+            while self.work(|parts| parts.decoder.finish(&mut parts.target, &mut parts.rejects)).await? > 0 {}
+            let Some(Parts { mut target, rejects, .. }) = self.parts.take() else {
+                return Err(QueryError::internal("a load was lost"));
             };
-            ingest.finish(rejects.count, &deadline).await
-        });
-        let done = done.await?;
-        self.loading.finish();
-        shown.sort_by_key(|reject| reject.line);
-        Ok(Loaded { done, rejects: if done.before { Vec::new() } else { shown } })
+            let mut shown = rejects.shown;
+            let deadline = self.loading.deadline();
+            let done = self.loading.within(async {
+                let ingest = match target.ingest.take() {
+                    Some(ingest) => ingest,
+                    // No rows came, and the label must record that too.
+                    None => target.begin(&target.named)?,
+                };
+                ingest.finish(rejects.count, &deadline).await
+            });
+            let done = done.await?;
+            self.loading.finish();
+            shown.sort_by_key(|reject| reject.line);
+            Ok(Loaded { done, rejects: if done.before { Vec::new() } else { shown } })
+        }
+        .boxed()
     }
 
     /// Decodes on a thread that serves no network, then hands over the rows. Gives the number of batches.

@@ -290,7 +290,7 @@ fn parse_create_cube(parser: &mut DFParser<'_>) -> Result<Nyala> {
 fn parse_build(parser: &mut DFParser<'_>, action: BuildAction) -> Result<Nyala> {
     skip(parser, 2);
     let name = parse_name(parser)?;
-    let mut options = parse_with(parser)?;
+    let mut options = parse_build_options(parser)?;
     let range = if parser.parser.parse_keyword(Keyword::FROM) {
         let from = parser.parser.parse_expr().map_err(from_parser)?;
         if !parser.parser.parse_keyword(Keyword::TO) {
@@ -301,11 +301,11 @@ fn parse_build(parser: &mut DFParser<'_>, action: BuildAction) -> Result<Nyala> 
         None
     };
     // Options may stand last, too, but not behind `…::timestamp`, where WITH is a part of the type.
-    options.extend(parse_with(parser)?);
+    options.extend(parse_build_options(parser)?);
     Ok(Nyala::BuildCube(Box::new(BuildCube { action, name, waits: waits(&options)?, range })))
 }
 
-fn parse_with(parser: &mut DFParser<'_>) -> Result<Vec<StatementOption>> {
+fn parse_build_options(parser: &mut DFParser<'_>) -> Result<Vec<StatementOption>> {
     if parser.parser.parse_keyword(Keyword::WITH) { parse_options(parser) } else { Ok(Vec::new()) }
 }
 

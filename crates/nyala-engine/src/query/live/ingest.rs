@@ -192,7 +192,8 @@ impl Ingest {
             self.write().await?;
         }
         if self.at_once && self.bytes > WHOLE_BYTES {
-            let message = format!("a load that is one statement has more than {} MiB in memory", WHOLE_BYTES >> 20);
+            let message =
+                format!("a load that is one statement has more than {} MiB in memory", WHOLE_BYTES >> 20);
             return Err(QueryError::new(ErrorKind::LimitExceeded, message)
                 .hint("split it into several loads, with a label each if they must not be done twice"));
         }
@@ -361,7 +362,13 @@ fn named(whole: &Schema, columns: &[String], table: &QualifiedName) -> Result<Ve
 impl Session {
     /// Begins a load into a live table: `name` or `schema.name`, of rows that have the named columns, or all.
     /// With a label it is done once; `at_once` it is one statement, as it is with a label.
-    pub fn ingest(&self, table: &str, columns: &[String], label: Option<&str>, at_once: bool) -> Result<Ingest> {
+    pub fn ingest(
+        &self,
+        table: &str,
+        columns: &[String],
+        label: Option<&str>,
+        at_once: bool,
+    ) -> Result<Ingest> {
         let settings = self.settings();
         let name = datafusion::common::TableReference::from(table);
         let name = crate::query::names::table_in(&name, &settings)?;

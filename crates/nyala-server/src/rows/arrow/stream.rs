@@ -117,7 +117,8 @@ impl ArrowStream {
 pub fn schema_of_message(metadata: &[u8]) -> Result<SchemaRef, QueryError> {
     let read = || {
         let message = message(metadata)?;
-        let schema = message.header_as_schema().ok_or_else(|| malformed("it does not begin with a schema"))?;
+        let schema =
+            message.header_as_schema().ok_or_else(|| malformed("it does not begin with a schema"))?;
         check_schema(&schema)?;
         Ok(Arc::new(fb_to_schema(schema)))
     };
