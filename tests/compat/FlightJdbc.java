@@ -193,6 +193,7 @@ public final class FlightJdbc {
                 statement.executeUpdate("CREATE TABLE keyed_by_jdbc (a BIGINT, b TEXT, PRIMARY KEY (a, b))");
             }
             equal(column(database.getPrimaryKeys(null, "public", "keyed_by_jdbc"), "COLUMN_NAME"), Set.of("a", "b"));
+            equal(column(database.getColumns(null, "public", "keyed_by_jdbc", "%"), "IS_NULLABLE"), Set.of("NO"));
             equal(column(database.getImportedKeys(null, "public", "lineorder"), "FKTABLE_NAME"), Set.of());
             equal(column(database.getExportedKeys(null, "public", "lineorder"), "FKTABLE_NAME"), Set.of());
             equal(column(database.getCrossReference(null, "public", "lineorder", null, "public", "dates"), "FKTABLE_NAME"), Set.of());

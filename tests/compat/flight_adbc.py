@@ -68,6 +68,17 @@ def equal(found, expected):
     assert found == expected, f"found {found!r}, expected {expected!r}"
 
 
+def running(like):
+    return rows("SELECT count(*) FROM system.queries WHERE query LIKE $1 || '%'", (like,))[0][0]
+
+
+def until(what, condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, f"{what}: not within a minute"
+        time.sleep(0.05)
+
+
 def holds(text, *words):
     for word in words:
         assert word in text, f"{word!r} is not in {text!r}"
@@ -187,6 +198,10 @@ def writing():
         equal(cursor.fetchall(), [(101,)])
         cursor.execute("SELECT count(*), count(DISTINCT t) FROM written")
         equal(cursor.fetchall(), [(52, 3)])
+        cursor.executemany("INSERT INTO written VALUES ($1, $2)", [])
+        cursor.execute("INSERT INTO written VALUES (101, 'unread') RETURNING k")
+    equal(rows("SELECT t FROM written WHERE k = 101"), [("unread",)])
+    with connect() as connection, connection.cursor() as cursor:
         failed = error_of(cursor.executemany, "INSERT INTO written VALUES (1000 / $1, 'divided')", [(1,), (0,)])
         holds(failed, "[22012]", "1 rows of values before were done")
         cursor.execute("SELECT count(*) FROM written WHERE t = 'divided'")
@@ -244,6 +259,73 @@ def loads_are_whole():
     equal(rows("SELECT count(*) FROM whole"), [(1000,)])
     holds(error_of(ingest, "whole", ROWS.rename_columns(["id", "nome", "price"]), "append"), "nome")
     holds(error_of(ingest, "listed", pa.table({"l": [[1, 2]]}), "create"), "`l`")
+
+
+@check
+def failed_replacements():
+    """a load that fails leaves the table that it was to replace, and none that it was to make"""
+    ingest("kept", ROWS, "create")
+    for options in ({"rows": 5}, {"rows": 5, "label": "again"}):
+        holds(error_of(ingest, "kept", ROWS.slice(0, 3), "replace", **options), "3 rows came")
+    equal(rows("SELECT count(*) FROM kept"), [(1000,)])
+    holds(error_of(ingest, "unmade", ROWS, "create", rows=5), "1000 rows came")
+    until("no table is left", lambda: rows("SELECT count(*) FROM information_schema.tables WHERE table_name LIKE 'unmade%' OR table_name LIKE 'kept\\_%'") == [(0,)])
+    # Done once each, whatever the mode.
+    for mode in ("create", "replace"):
+        for _ in range(2):
+            equal(ingest("labelled", ROWS.slice(0, 9), mode, label=mode), 9)
+    equal(rows("SELECT count(*) FROM labelled"), [(9,)])
+
+
+@check
+def temporary_loads():
+    """temporary tables are the session's own, and loads never mistake one for another"""
+    statements("CREATE TABLE stage (id BIGINT, name TEXT, price DOUBLE PRECISION)", "INSERT INTO stage VALUES (7, 'of all', 1)")
+    with connect() as one, connect() as other:
+        equal(ingest("stage", ROWS, "create", connection=one, temporary=True), 1000)
+        equal(ingest("stage", ROWS.slice(0, 5), "create_append", connection=other, temporary=True), 5)
+        equal(ingest("stage", ROWS.slice(0, 4), "replace", connection=other, temporary=True), 4)
+        equal(ingest("stage", ROWS.slice(0, 2), "append", connection=one), 2)
+        for connection, count in ((one, 1000), (other, 4)):
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT count(*) FROM stage")
+                equal(cursor.fetchall(), [(count,)])
+                cursor.execute("SELECT count(*) FROM public.stage")
+                equal(cursor.fetchall(), [(3,)])
+
+
+@check
+def hostile_parameters():
+    """values that share their bytes, and rows without columns, are bounded"""
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), pa.array(["x" * 1_000_000]))
+    with connect() as connection, connection.cursor() as cursor:
+        many = pa.record_batch([text], ["0"])
+        holds(error_of(cursor.executemany, "SELECT length($1)", many), "64 MiB")
+        cursor.execute("SELECT 1")
+        equal(cursor.fetchall(), [(1,)])
+
+
+@check
+def changed_tables():
+    """a prepared statement whose columns have changed places is refused"""
+    statements("CREATE TABLE places (a BIGINT PRIMARY KEY, b BIGINT)", "INSERT INTO places VALUES (1, 2)")
+    with connect() as connection, connection.cursor() as cursor:
+        cursor.adbc_prepare("SELECT * FROM places")
+        statements("DROP TABLE places", "CREATE TABLE places (b BIGINT PRIMARY KEY, a BIGINT)", "INSERT INTO places VALUES (2, 1)")
+        holds(error_of(lambda: (cursor.execute("SELECT * FROM places"), cursor.fetchall())), "other columns")
+
+
+@check
+def unread_answers():
+    """a statement ends in time also if its rows are not read"""
+    sql = "SELECT n, repeat('y', 100) FROM generate_series(1, 1000000000) AS unread(n)"
+    with connect() as connection, connection.cursor() as cursor:
+        cursor.executescript("SET statement_timeout = '500ms'")
+        cursor.execute(sql)
+        reader = cursor.fetch_record_batch()
+        reader.read_next_batch()
+        until("the unread query ended", lambda: running(sql) == 0)
+        holds(error_of(reader.read_all), "statement_timeout")
 
 
 @check
@@ -318,17 +400,6 @@ def errors():
         holds(error_of(cursor.executescript, "SET statement_timeout = 'soon'"), "soon")
         cursor.executescript("SET statement_timeout = '100ms'")
         holds(error_of(lambda: (cursor.execute(LONG), cursor.fetchall())), "statement_timeout")
-
-
-def running(like):
-    return rows("SELECT count(*) FROM system.queries WHERE query LIKE $1 || '%'", (like,))[0][0]
-
-
-def until(what, condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, f"{what}: not within a minute"
-        time.sleep(0.05)
 
 
 @check

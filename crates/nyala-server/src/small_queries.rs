@@ -33,6 +33,11 @@ pub fn rows<'a>(
     .boxed()
 }
 
+/// A name in quotes.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 /// A text as a literal of SQL.
 pub fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))

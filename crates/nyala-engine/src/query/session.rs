@@ -113,6 +113,16 @@ impl Session {
         self.settings().get(name)
     }
 
+    /// The schema of names without one.
+    pub fn schema(&self) -> String {
+        self.settings().schema().to_owned()
+    }
+
+    /// Whether it has a temporary table of this name.
+    pub fn has_temporary(&self, table: &str) -> bool {
+        self.settings().temporary().is_some_and(|temporary| temporary.find_parts(&[table]).is_some())
+    }
+
     /// Whether its client is told how each query was answered.
     pub fn shows_route(&self) -> bool {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).shows_route()

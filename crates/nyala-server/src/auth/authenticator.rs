@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::credentials::Credentials;
 use super::proofs::Proofs;
-use super::tokens::{LIFETIME, Tokens};
+use super::tokens::{Ends, LIFETIME, Tokens};
 
 /// Passwords that are checked at the same time: each takes 19 MiB and a core.
 const CHECKS: usize = 2;
@@ -94,11 +94,17 @@ impl Authenticator {
     pub(crate) async fn token(
         &self,
         credentials: Option<Credentials>,
+        ends: Ends,
     ) -> Result<(String, Duration), Refusal> {
         let Some(Credentials::Basic { user, password }) = credentials else { return Err(Refusal::Missing) };
         let hash = self.check(&user, password).await?;
-        let token = self.tokens.give(&user, &hash).ok_or(Refusal::Busy)?;
+        let token = self.tokens.give(&user, &hash, ends).ok_or(Refusal::Busy)?;
         Ok((token, LIFETIME))
+    }
+
+    /// Forgets the token of a session that has ended, by its digest.
+    pub(crate) fn end_session(&self, key: &[u8]) {
+        self.tokens.end_with_session(key);
     }
 
     /// Gives the hash that the password fits.

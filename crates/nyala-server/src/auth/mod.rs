@@ -11,3 +11,4 @@ mod tokens;
 pub use authenticator::Authenticator;
 pub(crate) use authenticator::Refusal;
 pub(crate) use credentials::Credentials;
+pub(crate) use tokens::{Ends, key as token_key};

@@ -1,6 +1,5 @@
 //! Rows that clients send: messages of Flight are those of an Arrow IPC stream without its framing.
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow_flight::FlightData;
 use arrow_flight::sql::server::PeekableFlightDataStream;
@@ -9,7 +8,8 @@ use nyala_engine::{ErrorKind, QueryError};
 use tonic::Status;
 
 use super::error::{refused, status};
-use crate::rows::{ArrowStream, schema_of_message};
+use super::parameters::Values;
+use crate::rows::{ArrowStream, plain_bytes, schema_of_message};
 
 /// What stands before the metadata of a message in a stream.
 const CONTINUATION: [u8; 4] = [0xff; 4];
@@ -40,21 +40,42 @@ pub async fn columns_of(stream: &mut PeekableFlightDataStream) -> Result<SchemaR
     }
 }
 
-/// All rows of a stream that holds few.
-pub async fn batches_of(mut stream: PeekableFlightDataStream) -> Result<Vec<RecordBatch>, Status> {
+/// The rows of values that a stream binds to `needed` parameters; none if it holds nothing at all.
+pub async fn values_of(
+    mut stream: PeekableFlightDataStream,
+    needed: usize,
+) -> Result<Option<Values>, Status> {
     let mut bytes = Vec::new();
     while let Some(data) = stream.next().await {
         for part in refused(framed(data?))?.into_iter().flatten() {
             bytes.extend_from_slice(&part);
         }
         if bytes.len() > MAX_PARAMETER_BYTES {
-            let message = format!("parameters of more than {} MiB", MAX_PARAMETER_BYTES >> 20);
-            let error = QueryError::new(ErrorKind::LimitExceeded, message);
-            return Err(status(&error.hint("load rows in bulk, as `adbc_ingest` does")));
+            return Err(status(&too_many()));
         }
     }
     // Decoding computes, which threads that serve the network do not.
-    let decoded =
-        tokio::task::spawn_blocking(move || ArrowStream::of_batches(MAX_PARAMETER_BYTES).batches(&bytes));
+    let decoded = tokio::task::spawn_blocking(move || decode(&bytes, needed));
     refused(decoded.await.map_err(QueryError::internal).flatten())
+}
+
+fn decode(bytes: &[u8], needed: usize) -> Result<Option<Values>, QueryError> {
+    let mut stream = ArrowStream::of_batches(MAX_PARAMETER_BYTES);
+    stream.push(bytes);
+    let mut values = Values::default();
+    while let Some(batch) = stream.next_batch()? {
+        // Each value becomes one of its own, also those that share their bytes with others.
+        let sizes = batch.columns().iter().map(|column| plain_bytes(column));
+        values.bytes = sizes.fold(values.bytes, u64::saturating_add);
+        if values.bytes > MAX_PARAMETER_BYTES as u64 {
+            return Err(too_many());
+        }
+        values.add(&batch, needed)?;
+    }
+    Ok(stream.has_schema().then_some(values))
+}
+
+fn too_many() -> QueryError {
+    let message = format!("parameters of more than {} MiB", MAX_PARAMETER_BYTES >> 20);
+    QueryError::new(ErrorKind::LimitExceeded, message).hint("load rows in bulk, as `adbc_ingest` does")
 }

@@ -11,13 +11,13 @@ use arrow_flight::sql::server::PeekableFlightDataStream;
 use arrow_flight::sql::{CommandStatementIngest, TableExistsOption, TableNotExistOption};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
-use nyala_engine::{Answer, ErrorKind, QueryError, Session};
+use nyala_engine::{ErrorKind, QueryError, Session};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
 use super::data::{columns_of, framed};
 use super::error::{refused, status};
-use super::metadata::{literal, rows_of};
+use super::load_target::Place;
 use crate::rows::{ArrowStream, Decode, Load, LoadRequest, Rejects, Target};
 
 /// A load with this label is done once.
@@ -61,18 +61,46 @@ pub fn ingest<'a>(
 ) -> BoxFuture<'a, Result<i64, Status>> {
     async move {
         let columns = columns_of(&mut stream).await?;
-        let table = refused(target(session, &command, &columns).await)?;
-        let Promise { label, rows: expected } = promise;
-        let request = LoadRequest {
-            text: format!("load into {table} over Flight SQL"),
-            table,
-            columns: Vec::new(),
-            decoder: Box::new(Counted { rows: ArrowStream::default(), seen: 0, expected }),
-            max_rejects: 0,
-            label,
-            at_once: true,
-        };
-        let mut load = refused(Load::begin(Arc::clone(session), request).await)?;
+        let place = Place::of(session, command);
+        let exists = refused(place.exists(session).await)?;
+        // A load that is sent again must not find its own table in the way.
+        if exists
+            && promise.label.is_some()
+            && !place.is_added_to()
+            && let Ok(load) = begin(session, place.name(), &promise).await
+            && load.is_known()
+        {
+            return take(load, &mut stream).await;
+        }
+        let ready = refused(place.ready(session, exists, &columns).await)?;
+        let load = refused(begin(session, ready.name.clone(), &promise).await)?;
+        let rows = take(load, &mut stream).await?;
+        refused(ready.keep().await)?;
+        Ok(rows)
+    }
+    .boxed()
+}
+
+fn begin(
+    session: &Arc<Session>,
+    table: String,
+    promise: &Promise,
+) -> BoxFuture<'static, Result<Load, QueryError>> {
+    let request = LoadRequest {
+        text: format!("load into {table} over Flight SQL"),
+        table,
+        columns: Vec::new(),
+        decoder: Box::new(Counted { rows: ArrowStream::default(), seen: 0, expected: promise.rows }),
+        max_rejects: 0,
+        label: promise.label.clone(),
+        at_once: true,
+    };
+    Load::begin(Arc::clone(session), request)
+}
+
+/// Takes all rows that the client sends, and writes them.
+fn take<'a>(mut load: Load, stream: &'a mut PeekableFlightDataStream) -> BoxFuture<'a, Result<i64, Status>> {
+    async move {
         while let Some(data) = refused(load.client(stream.next()).await)? {
             // The client has gone, or its message was too large: dropping the load gives it up.
             for part in refused(framed(data?))?.into_iter().flatten() {
@@ -118,121 +146,6 @@ impl Decode for Counted {
     }
 }
 
-/// The table to load, in quotes; made if it has to be.
-fn target<'a>(
-    session: &'a Session,
-    command: &'a CommandStatementIngest,
-    columns: &'a Schema,
-) -> BoxFuture<'a, Result<String, QueryError>> {
-    async move {
-        let options = command.table_definition_options.unwrap_or_default();
-        let name = match command.schema.as_deref().filter(|schema| !schema.is_empty()) {
-            Some(schema) => format!("{}.{}", quoted(schema), quoted(&command.table)),
-            None => quoted(&command.table),
-        };
-        let create = || create_table(&name, command.temporary, columns);
-        match (exists(session, command).await?, options.if_exists(), options.if_not_exist()) {
-            (true, TableExistsOption::Fail, _) => {
-                let message = format!("table {name} exists, and the load was to create it");
-                return Err(
-                    QueryError::new(ErrorKind::DuplicateTable, message).hint("append to it, or replace it")
-                );
-            }
-            (true, TableExistsOption::Replace, _) => {
-                run(session, &format!("DROP TABLE {name}")).await?;
-                run(session, &create()?).await?;
-            }
-            (true, TableExistsOption::Append | TableExistsOption::Unspecified, _) => {}
-            (false, _, TableNotExistOption::Create) => run(session, &create()?).await?,
-            (false, _, TableNotExistOption::Fail | TableNotExistOption::Unspecified) => {
-                let message = format!("table {name} does not exist");
-                return Err(QueryError::new(ErrorKind::UndefinedTable, message)
-                    .hint("create it, or let the load create it"));
-            }
-        }
-        Ok(name)
-    }
-    .boxed()
-}
-
-async fn exists(session: &Session, command: &CommandStatementIngest) -> Result<bool, QueryError> {
-    let schema = command.schema.clone().filter(|schema| !schema.is_empty());
-    let schema = schema.or_else(|| session.setting("search_path")).unwrap_or_default();
-    let place = match command.temporary {
-        true => "table_schema LIKE 'pg_temp%'".to_owned(),
-        false => format!("table_schema = {}", literal(&schema)),
-    };
-    let sql = format!(
-        "SELECT 1 FROM information_schema.tables WHERE {place} AND table_name = {}",
-        literal(&command.table)
-    );
-    Ok(!rows_of(session, &sql).await?.is_empty())
-}
-
-async fn run(session: &Session, sql: &str) -> Result<(), QueryError> {
-    match session.query(sql).await? {
-        Answer::Done(_) => Ok(()),
-        Answer::Rows(rows) => rows.collect().await.map(drop),
-    }
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// The statement that makes a table of these columns.
-fn create_table(name: &str, temporary: bool, columns: &Schema) -> Result<String, QueryError> {
-    let columns = columns.fields().iter().map(|field| {
-        let sql = sql_type(field.data_type()).ok_or_else(|| {
-            let message = format!(
-                "column `{}` is of type {}, which no table is made of",
-                field.name(),
-                field.data_type()
-            );
-            QueryError::new(ErrorKind::Unsupported, message).hint("create the table first, and append to it")
-        })?;
-        Ok(format!("{} {sql}", quoted(field.name())))
-    });
-    let columns = columns.collect::<Result<Vec<_>, QueryError>>()?.join(", ");
-    let temporary = if temporary { "TEMPORARY " } else { "" };
-    Ok(format!("CREATE {temporary}TABLE {name} ({columns})"))
-}
-
-/// The type of SQL that has all values of a type of Arrow.
-fn sql_type(data_type: &DataType) -> Option<String> {
-    Some(match data_type {
-        DataType::Boolean => "BOOLEAN".to_owned(),
-        DataType::Int8 | DataType::UInt8 | DataType::Int16 => "SMALLINT".to_owned(),
-        DataType::UInt16 | DataType::Int32 => "INTEGER".to_owned(),
-        DataType::UInt32 | DataType::Int64 => "BIGINT".to_owned(),
-        DataType::UInt64 => "NUMERIC(20, 0)".to_owned(),
-        DataType::Float16 | DataType::Float32 => "REAL".to_owned(),
-        DataType::Float64 => "DOUBLE PRECISION".to_owned(),
-        DataType::Decimal32(precision, scale)
-        | DataType::Decimal64(precision, scale)
-        | DataType::Decimal128(precision, scale)
-            if *scale >= 0 =>
-        {
-            format!("NUMERIC({precision}, {scale})")
-        }
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => "TEXT".to_owned(),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
-            "BYTEA".to_owned()
-        }
-        DataType::Date32 | DataType::Date64 => "DATE".to_owned(),
-        DataType::Time32(_) | DataType::Time64(_) => "TIME".to_owned(),
-        DataType::Timestamp(
-            TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Microsecond | TimeUnit::Nanosecond,
-            None,
-        ) => "TIMESTAMP".to_owned(),
-        DataType::Timestamp(_, Some(_)) => "TIMESTAMPTZ".to_owned(),
-        DataType::Interval(_) => "INTERVAL".to_owned(),
-        DataType::Dictionary(_, values) => return sql_type(values),
-        DataType::RunEndEncoded(_, values) => return sql_type(values.data_type()),
-        _ => return None,
-    })
-}
-
 /// The status of a load that has both a database and one that is not Nyala's.
 pub fn check_catalog(catalog: Option<&str>) -> Result<(), Status> {
     match catalog {
@@ -247,29 +160,7 @@ pub fn check_catalog(catalog: Option<&str>) -> Result<(), Status> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use arrow::datatypes::Field;
-
     use super::*;
-
-    #[test]
-    fn tables_are_made_of_the_columns_that_come() {
-        let columns = Schema::new(vec![
-            Field::new("id", DataType::UInt32, false),
-            Field::new(
-                "a \"b\"",
-                DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8)),
-                true,
-            ),
-            Field::new("d", DataType::Decimal128(12, 2), true),
-        ]);
-        let sql = create_table("\"s\".\"t\"", false, &columns).unwrap();
-        assert_eq!(
-            sql,
-            "CREATE TABLE \"s\".\"t\" (\"id\" BIGINT, \"a \"\"b\"\"\" TEXT, \"d\" NUMERIC(12, 2))"
-        );
-        let lists = Schema::new(vec![Field::new_list("l", Field::new("item", DataType::Int8, true), true)]);
-        assert!(create_table("t", true, &lists).unwrap_err().message.contains("`l`"));
-    }
 
     #[test]
     fn headers_promise_a_label_and_a_number() {

@@ -12,7 +12,9 @@ use nyala_engine::{QueryError, Session};
 use tonic::Status;
 
 use super::error::{refused, unwritable};
-pub use crate::small_queries::{literal, rows as rows_of};
+use super::types::Types;
+pub use crate::small_queries::rows as rows_of;
+use crate::small_queries::{literal, quoted};
 
 /// The only database.
 pub const DATABASE: &str = "nyala";
@@ -48,7 +50,11 @@ pub fn table_types(command: CommandGetTableTypes) -> Result<RecordBatch, Status>
 }
 
 /// Tables, with their columns where the client wants them.
-pub async fn tables(session: &Session, command: CommandGetTables) -> Result<RecordBatch, Status> {
+pub async fn tables(
+    session: &Session,
+    command: CommandGetTables,
+    types: Types,
+) -> Result<RecordBatch, Status> {
     // Patterns are compared here, too: the columns of a table are only looked up if it is wanted.
     let like = |column: &str, pattern: &Option<String>| match pattern {
         Some(pattern) => format!("{column} LIKE {}", literal(pattern)),
@@ -71,7 +77,7 @@ pub async fn tables(session: &Session, command: CommandGetTables) -> Result<Reco
             continue;
         }
         let columns = match include_schema {
-            true => columns_of(session, &schema, &table).await,
+            true => columns_of(session, &schema, &table, types).await,
             false => SchemaRef::new(Schema::empty()),
         };
         found.append(DATABASE, schema, table, kind, &columns).map_err(Status::from)?;
@@ -79,9 +85,8 @@ pub async fn tables(session: &Session, command: CommandGetTables) -> Result<Reco
     found.build().map_err(Status::from)
 }
 
-/// The columns of a table as its rows are sent; none of a table that cannot be read now.
-async fn columns_of(session: &Session, schema: &str, table: &str) -> SchemaRef {
-    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+/// The columns of a table with the types in which its rows are sent; none of a table that cannot be read now.
+async fn columns_of(session: &Session, schema: &str, table: &str, types: Types) -> SchemaRef {
     let sql = format!("SELECT * FROM {}.{}", quoted(schema), quoted(table));
     let prepared = match super::service::prepare(session, &sql).await {
         Ok(prepared) => prepared,
@@ -95,10 +100,8 @@ async fn columns_of(session: &Session, schema: &str, table: &str) -> SchemaRef {
             return SchemaRef::new(Schema::empty());
         }
     };
-    prepared.schema().map_or_else(
-        || SchemaRef::new(Schema::empty()),
-        |columns| super::types::Types::Common.schema(&columns),
-    )
+    let nothing = || SchemaRef::new(Schema::empty());
+    prepared.schema().map_or_else(nothing, |columns| types.of_table(&columns))
 }
 
 /// The primary key of a table.
@@ -130,10 +133,10 @@ pub fn primary_key_columns() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("catalog_name", true),
         text("db_schema_name", true),
-        text("table_name", true),
-        text("column_name", true),
+        text("table_name", false),
+        text("column_name", false),
         text("key_name", true),
-        Field::new("key_sequence", DataType::Int32, true),
+        Field::new("key_sequence", DataType::Int32, false),
     ]))
 }
 

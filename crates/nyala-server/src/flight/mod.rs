@@ -14,6 +14,7 @@ mod data;
 mod door;
 mod error;
 mod ingest;
+mod load_target;
 mod login;
 mod messages;
 mod metadata;

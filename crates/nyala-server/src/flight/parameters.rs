@@ -8,7 +8,7 @@ use datafusion::common::ScalarValue;
 use nyala_engine::{ErrorKind, QueryError};
 
 /// Most rows of values at a time.
-pub const MAX_ROWS: usize = 100_000;
+const MAX_ROWS: usize = 100_000;
 
 /// What a client is told to bind. The JDBC driver refuses values of other types, and takes its milliseconds for the unit of
 /// any other time; the engine casts what comes.
@@ -35,30 +35,42 @@ fn bindable(data_type: &DataType) -> DataType {
     }
 }
 
-/// The values of each row, `$1` first.
-///
-/// # Errors
-/// There are too many rows, or as many columns as the statement has no parameters.
-pub fn values_of(batches: &[RecordBatch], needed: usize) -> Result<Vec<Vec<ScalarValue>>, QueryError> {
-    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
-    if rows > MAX_ROWS {
-        let message = format!("{rows} rows of parameters are more than {MAX_ROWS}");
-        return Err(QueryError::new(ErrorKind::LimitExceeded, message)
-            .hint("load rows in bulk, as `adbc_ingest` does"));
+/// Rows of values that a client has bound.
+#[derive(Debug, Default)]
+pub struct Values {
+    /// `$1` of each row first.
+    pub rows: Vec<Vec<ScalarValue>>,
+    /// Bytes of all values.
+    pub bytes: u64,
+}
+
+impl Values {
+    /// What a statement without parameters runs with.
+    pub fn one_row_of_none() -> Self {
+        Self { rows: vec![Vec::new()], bytes: 0 }
     }
-    let mut values = Vec::with_capacity(rows);
-    for batch in batches {
+
+    /// Adds the rows of a batch.
+    ///
+    /// # Errors
+    /// There are too many rows, or as many columns as the statement has no parameters.
+    pub fn add(&mut self, batch: &RecordBatch, needed: usize) -> Result<(), QueryError> {
         if batch.num_columns() != needed {
             let given = batch.num_columns();
             let message = format!("the statement has {needed} parameters, but {given} were given");
             return Err(QueryError::new(ErrorKind::InvalidParameter, message));
         }
+        if self.rows.len().saturating_add(batch.num_rows()) > MAX_ROWS {
+            let message = format!("more than {MAX_ROWS} rows of parameters");
+            return Err(QueryError::new(ErrorKind::LimitExceeded, message)
+                .hint("load rows in bulk, as `adbc_ingest` does"));
+        }
         for row in 0..batch.num_rows() {
             let cells = batch.columns().iter().map(|column| ScalarValue::try_from_array(column, row));
-            values.push(cells.collect::<Result<_, _>>()?);
+            self.rows.push(cells.collect::<Result<_, _>>()?);
         }
+        Ok(())
     }
-    Ok(values)
 }
 
 #[cfg(test)]
@@ -96,10 +108,11 @@ mod tests {
         let (numbers, texts): (ArrayRef, ArrayRef) =
             (Arc::new(Int64Array::from(vec![1, 2])), Arc::new(StringArray::from(vec![Some("a"), None])));
         let batch = RecordBatch::try_from_iter([("0", numbers), ("1", texts)]).unwrap();
-        let values = values_of(&[batch.clone(), batch.clone()], 2).unwrap();
-        assert_eq!(values.len(), 4);
-        assert_eq!(values.get(1).unwrap(), &[ScalarValue::Int64(Some(2)), ScalarValue::Utf8(None)]);
-        let error = values_of(&[batch], 3).unwrap_err();
+        let mut values = Values::default();
+        (0..2).for_each(|_| values.add(&batch, 2).unwrap());
+        assert_eq!(values.rows.len(), 4);
+        assert_eq!(values.rows.get(1).unwrap(), &[ScalarValue::Int64(Some(2)), ScalarValue::Utf8(None)]);
+        let error = values.add(&batch, 3).unwrap_err();
         assert!(error.message.contains("3 parameters, but 2"), "{}", error.message);
     }
 }

@@ -27,28 +27,28 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use datafusion::common::ScalarValue;
 use futures::future::BoxFuture;
-use futures::{FutureExt, Stream, stream};
+use futures::{FutureExt, Stream, StreamExt, stream};
 use nyala_engine::{Answer, Engine, ErrorKind, Prepared, QueryError, Session, Text};
 use prost::Message;
 use ring::rand::{SecureRandom, SystemRandom};
 use tonic::metadata::MetadataValue;
 use tonic::{Extensions, Request, Response, Status, Streaming};
 
-use super::data::batches_of;
+use super::data::values_of;
 use super::error::{refused, unwritable};
 use super::ingest::{Promise, check_catalog, ingest};
 use super::login;
 use super::messages::{CloseSessionResult, CloseSessionStatus};
 use super::metadata::{self, foreign_key_columns, foreign_keys, primary_key_columns};
 use super::opaque::Opaque;
-use super::parameters::{schema_of, values_of};
+use super::parameters::{Values, schema_of};
 use super::session_options;
-use super::sessions::{Caller, FlightSession, InUse, Sessions};
+use super::sessions::{Caller, FlightSession, InUse, NoSession, Owner, Sessions};
 use super::sql_info::sql_info;
 use super::statements::Statement;
-use super::stream::{Messages, nothing, of_batch, rows_of};
+use super::stream::{Messages, nothing, of_batch, of_batches, rows_of};
 use super::type_info::type_info;
-use crate::auth::{Authenticator, Refusal};
+use crate::auth::{Authenticator, Ends, Refusal};
 use crate::error::ServeError;
 use crate::http::Shared;
 
@@ -89,10 +89,13 @@ impl FlightSql {
 
     fn session<T>(&self, request: &Request<T>) -> Result<InUse, Status> {
         let caller = Self::caller(request.extensions())?;
-        self.sessions.of(&self.engine, caller).ok_or_else(|| {
-            Status::resource_exhausted(
-                "the server has as many sessions as it may; close some, or reuse connections",
-            )
+        self.sessions.of(&self.engine, caller).map_err(|reason| match reason {
+            NoSession::TooMany => Status::resource_exhausted(
+                "all sessions that there may be are in use; close some, or reuse connections [53300]",
+            ),
+            NoSession::Ended => Status::unauthenticated(
+                "the session was not used for too long, and has ended; connect again [08003]",
+            ),
         })
     }
 }
@@ -121,32 +124,18 @@ async fn prepared(session: &FlightSession, sql: &str, is_once: bool) -> Result<S
     Ok(Statement::new(prepared, columns, is_once))
 }
 
-/// Runs a statement with each row of values, and gives the number of rows that it changed.
+/// Runs a statement with each row of values, and gives the number of rows that it changed. It runs to its end: a client must not be told
+/// that it was ended when its rows are written.
 fn run<'a>(
     session: &'a FlightSession,
     statement: &'a Statement,
-    values: Vec<Vec<ScalarValue>>,
+    values: &'a Values,
 ) -> BoxFuture<'a, Result<i64, QueryError>> {
     async move {
         let mut changed: u64 = 0;
-        for (row, values) in values.into_iter().enumerate() {
-            let answered = async {
-                match session.session.execute(&statement.prepared, values).await? {
-                    Answer::Done(done) => Ok(done.rows.unwrap_or(0)),
-                    Answer::Rows(rows) => {
-                        Ok(rows.collect().await?.iter().map(|batch| batch.num_rows() as u64).sum())
-                    }
-                }
-            };
-            let ended = statement.ended.cancelled();
-            let outcome = tokio::select! {
-                biased;
-                () = ended => {
-                    Err(QueryError::new(ErrorKind::Cancelled, "the statement was closed while it ran"))
-                }
-                outcome = answered => outcome,
-            };
-            changed = changed.saturating_add(outcome.map_err(|error| match row {
+        for (row, values) in values.rows.iter().enumerate() {
+            let rows = run_once(session, statement, values.clone(), None).await;
+            changed = changed.saturating_add(rows.map_err(|error| match row {
                 0 => error,
                 // Each row is a statement, and there are no transactions.
                 _ => QueryError {
@@ -156,6 +145,46 @@ fn run<'a>(
             })?);
         }
         Ok(i64::try_from(changed).unwrap_or(i64::MAX))
+    }
+    .boxed()
+}
+
+/// Runs a statement, and gives the number of rows that it changed or gave. Those that it gave are added to `given`, if they are wanted.
+fn run_once<'a>(
+    session: &'a FlightSession,
+    statement: &'a Statement,
+    values: Vec<ScalarValue>,
+    mut given: Option<&'a mut Vec<RecordBatch>>,
+) -> BoxFuture<'a, Result<u64, QueryError>> {
+    async move {
+        let mut rows = match session.session.execute(&statement.prepared, values).await? {
+            Answer::Done(done) => return Ok(done.rows.unwrap_or(0)),
+            Answer::Rows(rows) => rows,
+        };
+        let mut count: u64 = 0;
+        while let Some(batch) = rows.next().await.transpose()? {
+            count = count.saturating_add(batch.num_rows() as u64);
+            if let Some(given) = &mut given {
+                given.push(batch);
+            }
+        }
+        Ok(count)
+    }
+    .boxed()
+}
+
+/// Runs a statement that changes something when its columns are asked for, and keeps what it gives until that is fetched.
+fn run_now<'a>(
+    session: &'a FlightSession,
+    statement: &'a Statement,
+) -> BoxFuture<'a, Result<(), QueryError>> {
+    async move {
+        let (values, mut given) = (statement.values()?, Vec::new());
+        for values in &values.rows {
+            run_once(session, statement, values.clone(), Some(&mut given)).await?;
+        }
+        statement.keep_answer(given);
+        Ok(())
     }
     .boxed()
 }
@@ -214,7 +243,7 @@ impl FlightSqlService for FlightSql {
             URL_SAFE_NO_PAD.encode(random)
         } else {
             let credentials = login::credentials(request.metadata());
-            self.authenticator.token(credentials).await.map_err(login::refuse)?.0
+            self.authenticator.token(credentials, Ends::WithSession).await.map_err(login::refuse)?.0
         };
         self.engine.audit_login(&options, None);
         let header = MetadataValue::try_from(format!("Bearer {token}"));
@@ -233,13 +262,12 @@ impl FlightSqlService for FlightSql {
     ) -> Result<Response<FlightInfo>, Status> {
         let session = self.session(&request)?;
         let statement = refused(prepared(&session, &query.query, true).await)?;
+        if statement.runs_at_once() {
+            refused(run_now(&session, &statement).await)?;
+        }
         let (columns, ticket) = match statement.columns.clone() {
             Some(columns) => (columns, refused(session.statements.add(statement))?),
-            None => {
-                let values = refused(statement.values())?;
-                refused(run(&session, &statement, values).await)?;
-                (SchemaRef::new(Schema::empty()), Bytes::new())
-            }
+            None => (SchemaRef::new(Schema::empty()), Bytes::new()),
         };
         info_of_command(&TicketStatementQuery { statement_handle: ticket }, &columns, request)
     }
@@ -251,15 +279,11 @@ impl FlightSqlService for FlightSql {
     ) -> Result<Response<FlightInfo>, Status> {
         let session = self.session(&request)?;
         let statement = refused(session.statements.get(&query.prepared_statement_handle))?;
-        let columns = match &statement.columns {
-            Some(columns) => SchemaRef::clone(columns),
-            // Some clients never fetch the rows of a statement that has none.
-            None => {
-                let values = refused(statement.values())?;
-                refused(run(&session, &statement, values).await)?;
-                SchemaRef::new(Schema::empty())
-            }
-        };
+        if statement.runs_at_once() {
+            refused(run_now(&session, &statement).await)?;
+        }
+        let nothing = || SchemaRef::new(Schema::empty());
+        let columns = statement.columns.clone().unwrap_or_else(nothing);
         info_of_command(&query, &columns, request)
     }
 
@@ -326,8 +350,9 @@ impl FlightSqlService for FlightSql {
     ) -> Result<DoPutPreparedStatementResult, Status> {
         let session = self.session(&request)?;
         let statement = refused(session.statements.get(&query.prepared_statement_handle))?;
-        let batches = batches_of(request.into_inner()).await?;
-        statement.bind(refused(values_of(&batches, statement.prepared.parameter_types().len()))?);
+        let needed = statement.prepared.parameter_types().len();
+        let values = values_of(request.into_inner(), needed).await?.unwrap_or_default();
+        refused(session.statements.bind(&query.prepared_statement_handle, values))?;
         // The same handle: of a new one, drivers close either the new or the old only.
         Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(query.prepared_statement_handle) })
     }
@@ -340,16 +365,12 @@ impl FlightSqlService for FlightSql {
         let session = self.session(&request)?;
         let statement = refused(session.statements.get(&query.prepared_statement_handle))?;
         let needed = statement.prepared.parameter_types().len();
-        let batches = batches_of(request.into_inner()).await?;
-        let values = match needed {
-            0 => vec![Vec::new()],
-            _ => match refused(values_of(&batches, needed))? {
-                // Bound by a call before.
-                none if none.is_empty() => refused(statement.values())?,
-                values => values,
-            },
+        let values = match values_of(request.into_inner(), needed).await? {
+            Some(values) if needed > 0 => Arc::new(values),
+            // Bound by a call before.
+            _ => refused(statement.values())?,
         };
-        refused(run(&session, &statement, values).await)
+        refused(run(&session, &statement, &values).await)
     }
 
     async fn do_put_statement_update(
@@ -360,7 +381,7 @@ impl FlightSqlService for FlightSql {
         let session = self.session(&request)?;
         let statement = refused(prepared(&session, &update.query, true).await)?;
         let values = refused(statement.values())?;
-        refused(run(&session, &statement, values).await)
+        refused(run(&session, &statement, &values).await)
     }
 
     async fn do_put_statement_ingest(
@@ -407,7 +428,11 @@ impl FlightSqlService for FlightSql {
             SET_OPTIONS => session_options::set(&*self.session(&request)?, request.get_ref())?,
             GET_OPTIONS => session_options::get(&*self.session(&request)?),
             CLOSE_SESSION => {
-                self.sessions.close(&Self::caller(request.extensions())?.owner);
+                let owner = &Self::caller(request.extensions())?.owner;
+                self.sessions.close(owner);
+                if let Owner::Token(key) = owner {
+                    self.authenticator.end_session(key);
+                }
                 CloseSessionResult { status: CloseSessionStatus::Closed as i32 }.encode_to_vec()
             }
             CANCEL_FLIGHT => {
@@ -489,7 +514,8 @@ impl FlightSqlService for FlightSql {
         query: CommandGetTables,
         request: Request<Ticket>,
     ) -> Result<Response<<Self as FlightService>::DoGetStream>, Status> {
-        batch(metadata::tables(&self.session(&request)?.session, query).await?)
+        let session = self.session(&request)?;
+        batch(metadata::tables(&session.session, query, session.types()).await?)
     }
 
     async fn get_flight_info_table_types(
@@ -610,13 +636,15 @@ impl FlightSqlService for FlightSql {
 }
 
 async fn fetch(session: InUse, statement: Arc<Statement>) -> Result<Response<Messages>, Status> {
-    match statement.columns.clone() {
-        Some(columns) => {
-            let rows = rows_of(session, statement, columns).await;
-            refused(rows).map(Response::new)
+    let rows = match statement.columns.clone() {
+        // Run when its columns were asked for, and not again for who fetches twice.
+        Some(columns) if statement.runs_at_once() => {
+            of_batches(statement.take_answer().unwrap_or_default(), columns)
         }
-        None => Ok(Response::new(nothing())),
-    }
+        Some(columns) => rows_of(session, statement, columns).await,
+        None => Ok(nothing()),
+    };
+    refused(rows).map(Response::new)
 }
 
 /// Ends the query of an answer that a client was told of; false if there is none.

@@ -1,7 +1,7 @@
 //! Sessions of clients. The protocol has none of its own: a session belongs to the token that a client sends with each
 //! call, or where clients send none, to their connection.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,17 +9,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nyala_engine::{Engine, Session, SessionOptions};
-use ring::digest::{SHA256, digest};
 
 use super::opaque::Opaque;
 use super::statements::Statements;
 use super::types::Types;
+use crate::auth::token_key;
 use crate::http::OpenConnection;
 
-/// A session that nobody uses ends after this time. A handle that a client keeps longer has to be prepared again.
+/// The session of a token ends after this time without a call.
 const IDLE: Duration = Duration::from_secs(30 * 60);
 /// Most sessions at a time.
 const MAX_SESSIONS: usize = 10_000;
+/// Most sessions of one user, so that a user without rights keeps nobody out.
+const MAX_OF_USER: usize = 1_000;
+/// Sessions that ended unused and are remembered: the next call must not begin another one without its settings.
+const MAX_REMEMBERED: usize = 10_000;
 
 /// What a session belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -33,7 +37,7 @@ pub enum Owner {
 impl Owner {
     /// The owner of the sessions of a token.
     pub fn of_token(token: &str) -> Self {
-        Self::Token(digest(&SHA256, token.as_bytes()).as_ref().to_vec())
+        Self::Token(token_key(token))
     }
 }
 
@@ -45,8 +49,18 @@ pub struct Caller {
     pub connection: OpenConnection,
 }
 
+/// Why a caller has no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoSession {
+    /// All that there may be are in use.
+    TooMany,
+    /// It ended, because it was not used.
+    Ended,
+}
+
 /// One session.
 pub struct FlightSession {
+    user: String,
     pub session: Opaque<Arc<Session>>,
     pub statements: Statements,
     types: Mutex<Types>,
@@ -71,10 +85,18 @@ impl FlightSession {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    fn is_over(&self) -> bool {
+    /// The time of the last call; none while there are calls.
+    fn unused_since(&self) -> Option<Instant> {
         let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_closed = self.connection.as_ref().is_some_and(|connection| !connection.is_open());
-        is_closed || (used.elapsed() > IDLE && self.calls.load(Ordering::Relaxed) == 0)
+        (self.calls.load(Ordering::Relaxed) == 0).then_some(used)
+    }
+
+    fn is_over(&self) -> bool {
+        match &self.connection {
+            // Its connection is bounded and watched itself.
+            Some(connection) => !connection.is_open(),
+            None => self.unused_since().is_some_and(|used| used.elapsed() > IDLE),
+        }
     }
 
     fn end(&self) {
@@ -117,23 +139,63 @@ impl Drop for InUse {
 
 /// All sessions of the door.
 #[derive(Debug, Default)]
-pub struct Sessions(Mutex<HashMap<Owner, Arc<FlightSession>>>);
+pub struct Sessions(Mutex<All>);
+
+#[derive(Debug, Default)]
+struct All {
+    open: HashMap<Owner, Arc<FlightSession>>,
+    /// Owners of sessions that ended unused, the first one first.
+    ended: VecDeque<Owner>,
+}
+
+impl All {
+    /// Takes out the session that was not used for the longest time, of one user or of all; none if all are in use.
+    fn take_least_used(&mut self, user: Option<&str>) -> Option<Arc<FlightSession>> {
+        let those = self.open.iter().filter(|(_, session)| user.is_none_or(|user| session.user == user));
+        let unused = those.filter_map(|(owner, session)| Some((session.unused_since()?, owner)));
+        let owner = unused.min_by_key(|(used, _)| *used)?.1.clone();
+        let session = self.open.remove(&owner);
+        self.remember(owner);
+        session
+    }
+
+    fn remember(&mut self, owner: Owner) {
+        if matches!(owner, Owner::Token(_)) {
+            if self.ended.len() >= MAX_REMEMBERED {
+                self.ended.pop_front();
+            }
+            self.ended.push_back(owner);
+        }
+    }
+}
 
 impl Sessions {
-    /// The session of a caller, which begins with its first call; none if there are too many.
-    pub fn of(&self, engine: &Arc<Engine>, caller: &Caller) -> Option<InUse> {
-        let mut sessions = self.lock();
-        if let Some(session) = sessions.get(&caller.owner) {
-            return Some(InUse::begin(session));
+    /// The session of a caller, which begins with its first call.
+    ///
+    /// # Errors
+    /// There are too many, or it has ended.
+    pub fn of(&self, engine: &Arc<Engine>, caller: &Caller) -> Result<InUse, NoSession> {
+        let mut all = self.lock();
+        if let Some(session) = all.open.get(&caller.owner) {
+            return Ok(InUse::begin(session));
         }
-        if sessions.len() >= MAX_SESSIONS {
-            return None;
+        if all.ended.contains(&caller.owner) {
+            return Err(NoSession::Ended);
         }
+        let user = caller.options.user.clone();
+        let of_user = all.open.values().filter(|session| session.user == user).count();
+        // Dropped without the lock.
+        let ended = match (of_user >= MAX_OF_USER, all.open.len() >= MAX_SESSIONS) {
+            (false, false) => None,
+            (true, _) => Some(all.take_least_used(Some(&user)).ok_or(NoSession::TooMany)?),
+            (false, true) => Some(all.take_least_used(None).ok_or(NoSession::TooMany)?),
+        };
         let connection = match caller.owner {
             Owner::Token(_) => None,
             Owner::Connection(..) => Some(caller.connection.clone()),
         };
         let session = Arc::new(FlightSession {
+            user,
             session: Opaque::new(engine.session(caller.options.clone())),
             statements: Statements::default(),
             types: Mutex::new(Types::Common),
@@ -142,31 +204,38 @@ impl Sessions {
             connection,
         });
         let in_use = InUse::begin(&session);
-        sessions.insert(caller.owner.clone(), session);
-        Some(in_use)
+        all.open.insert(caller.owner.clone(), session);
+        drop(all);
+        ended.inspect(|session| session.end());
+        Ok(in_use)
     }
 
-    /// Ends the session of a caller; false if there is none.
-    pub fn close(&self, owner: &Owner) -> bool {
-        let session = self.lock().remove(owner);
-        session.inspect(|session| session.end()).is_some()
+    /// Ends the session of a caller, if there is one.
+    pub fn close(&self, owner: &Owner) {
+        let session = self.lock().open.remove(owner);
+        session.inspect(|session| session.end());
     }
 
-    /// Ends the sessions that nobody uses, and those of connections that are gone.
+    /// Ends the sessions that are not used any more, and those of connections that are gone.
     pub fn sweep(&self) {
-        let mut over = Vec::new();
-        self.lock().retain(|_, session| {
-            let is_over = session.is_over();
-            if is_over {
-                over.push(Arc::clone(session));
-            }
-            !is_over
-        });
+        let mut all = self.lock();
+        let over: Vec<Owner> = all
+            .open
+            .iter()
+            .filter(|(_, session)| session.is_over())
+            .map(|(owner, _)| owner.clone())
+            .collect();
+        let mut ended = Vec::new();
+        for owner in over {
+            ended.extend(all.open.remove(&owner));
+            all.remember(owner);
+        }
         // Without the lock: what a session holds is dropped with it.
-        over.iter().for_each(|session| session.end());
+        drop(all);
+        ended.iter().for_each(|session| session.end());
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Owner, Arc<FlightSession>>> {
+    fn lock(&self) -> MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

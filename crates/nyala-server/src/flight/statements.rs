@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
-use datafusion::common::ScalarValue;
 use nyala_engine::{ErrorKind, Prepared, QueryError};
 use tokio_util::sync::CancellationToken;
 
+use super::parameters::Values;
+
 /// Most statements of a session. Of those that are asked for once, the oldest make room.
 const MAX_STATEMENTS: usize = 10_000;
+/// Most bytes of values that are bound to all of them.
+const MAX_BOUND_BYTES: u64 = 256 << 20;
 
 /// A statement that a client has prepared, or is about to fetch.
 #[derive(Debug)]
@@ -19,7 +23,9 @@ pub struct Statement {
     /// The columns as they are sent; none if it gives no rows.
     pub columns: Option<SchemaRef>,
     /// The rows of values that are bound to it.
-    bound: Mutex<Vec<Vec<ScalarValue>>>,
+    bound: Mutex<Arc<Values>>,
+    /// What a statement that changes something gave when it ran, until that is fetched.
+    answer: Mutex<Option<Vec<RecordBatch>>>,
     /// Whether its handle is a ticket, which is used once.
     is_once: bool,
     /// Ends what runs of it.
@@ -28,36 +34,58 @@ pub struct Statement {
 
 impl Statement {
     pub fn new(prepared: Prepared, columns: Option<SchemaRef>, is_once: bool) -> Self {
-        Self { prepared, columns, bound: Mutex::default(), is_once, ended: CancellationToken::new() }
+        Self {
+            prepared,
+            columns,
+            bound: Mutex::default(),
+            answer: Mutex::default(),
+            is_once,
+            ended: CancellationToken::new(),
+        }
+    }
+
+    /// Whether it runs when its columns are asked for: clients fetch no rows of a statement that has none, and few of one that
+    /// changes something. What only asks runs when its rows are fetched.
+    pub fn runs_at_once(&self) -> bool {
+        self.columns.is_none() || self.prepared.changes() || self.prepared.writes_rows()
+    }
+
+    /// Keeps what it gave until that is fetched.
+    pub fn keep_answer(&self, batches: Vec<RecordBatch>) {
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(batches);
+    }
+
+    /// What it gave when it ran; none if that was fetched.
+    pub fn take_answer(&self) -> Option<Vec<RecordBatch>> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// The same statement, of which nothing runs.
     fn again(&self) -> Self {
         let again = Self::new(self.prepared.clone(), self.columns.clone(), self.is_once);
-        again.bind(self.bound.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        *again.lock_bound() = Arc::clone(&self.lock_bound());
         again
-    }
-
-    /// Binds rows of values, in the place of those before.
-    pub fn bind(&self, values: Vec<Vec<ScalarValue>>) {
-        *self.bound.lock().unwrap_or_else(PoisonError::into_inner) = values;
     }
 
     /// The rows of values: one without any where the statement has no parameters.
     ///
     /// # Errors
     /// It has parameters, and no values were bound.
-    pub fn values(&self) -> Result<Vec<Vec<ScalarValue>>, QueryError> {
+    pub fn values(&self) -> Result<Arc<Values>, QueryError> {
         let needed = self.prepared.parameter_types().len();
-        let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match (needed, bound.is_empty()) {
-            (0, _) => Ok(vec![Vec::new()]),
+        let bound = Arc::clone(&self.lock_bound());
+        match (needed, bound.rows.is_empty()) {
+            (0, _) => Ok(Arc::new(Values::one_row_of_none())),
             (_, false) => Ok(bound),
             (_, true) => {
                 let message = format!("the statement has {needed} parameters, but none were given");
                 Err(QueryError::new(ErrorKind::InvalidParameter, message).hint("bind a row of values first"))
             }
         }
+    }
+
+    fn lock_bound(&self) -> MutexGuard<'_, Arc<Values>> {
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -73,6 +101,16 @@ struct Open {
     statements: BTreeMap<u64, Arc<Statement>>,
     /// Those of tickets that were used, until their answers are dropped.
     fetched: BTreeMap<u64, Weak<Statement>>,
+    /// Of the values that are bound.
+    bound_bytes: u64,
+}
+
+impl Open {
+    fn remove(&mut self, handle: u64) -> Option<Arc<Statement>> {
+        let removed = self.statements.remove(&handle)?;
+        self.bound_bytes = self.bound_bytes.saturating_sub(removed.lock_bound().bytes);
+        Some(removed)
+    }
 }
 
 impl Statements {
@@ -88,7 +126,7 @@ impl Statements {
                 let message = format!("the session has {MAX_STATEMENTS} prepared statements");
                 return Err(QueryError::new(ErrorKind::LimitExceeded, message).hint("close some"));
             };
-            open.statements.remove(&oldest);
+            open.remove(oldest);
         }
         open.last += 1;
         let handle = open.last;
@@ -105,6 +143,25 @@ impl Statements {
         number(handle).and_then(|number| open.statements.get(&number)).cloned().ok_or_else(unknown)
     }
 
+    /// Binds rows of values to a statement, in the place of those before.
+    ///
+    /// # Errors
+    /// There is no such statement, or the session has bound too much.
+    pub fn bind(&self, handle: &[u8], values: Values) -> Result<(), QueryError> {
+        let mut open = self.lock();
+        let number = number(handle).ok_or_else(unknown)?;
+        let statement = Arc::clone(open.statements.get(&number).ok_or_else(unknown)?);
+        let mut bound = statement.lock_bound();
+        let bytes = open.bound_bytes.saturating_sub(bound.bytes).saturating_add(values.bytes);
+        if bytes > MAX_BOUND_BYTES {
+            let message = format!("the session has bound more than {} MiB of values", MAX_BOUND_BYTES >> 20);
+            return Err(QueryError::new(ErrorKind::LimitExceeded, message).hint("close prepared statements"));
+        }
+        open.bound_bytes = bytes;
+        *bound = Arc::new(values);
+        Ok(())
+    }
+
     /// The statement of a ticket, which is good for once.
     ///
     /// # Errors
@@ -112,16 +169,16 @@ impl Statements {
     pub fn take(&self, ticket: &[u8]) -> Result<Arc<Statement>, QueryError> {
         let mut open = self.lock();
         let number = number(ticket).ok_or_else(unknown)?;
-        let taken = open.statements.remove(&number).ok_or_else(unknown)?;
+        let taken = open.remove(number).ok_or_else(unknown)?;
         open.fetched.retain(|_, fetched| fetched.strong_count() > 0);
         open.fetched.insert(number, Arc::downgrade(&taken));
         Ok(taken)
     }
 
-    /// Forgets a statement, and ends what runs of it; false if there is none.
-    pub fn close(&self, handle: &[u8]) -> bool {
-        let closed = number(handle).and_then(|number| self.lock().statements.remove(&number));
-        closed.inspect(|statement| statement.ended.cancel()).is_some()
+    /// Forgets a statement, if there is one, and ends what runs of it.
+    pub fn close(&self, handle: &[u8]) {
+        let closed = number(handle).and_then(|number| self.lock().remove(number));
+        closed.inspect(|statement| statement.ended.cancel());
     }
 
     /// Ends what runs of a statement, which stays prepared; false if nothing does.
@@ -177,7 +234,8 @@ mod tests {
         let statements = Statements::default();
         for handle in [b"".as_slice(), b"1", &[0; 8], &[0; 9]] {
             assert_eq!(statements.get(handle).unwrap_err().kind, ErrorKind::UndefinedObject);
-            assert!(!statements.close(handle) && !statements.cancel(handle));
+            statements.close(handle);
+            assert!(!statements.cancel(handle));
         }
     }
 }

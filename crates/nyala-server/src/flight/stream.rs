@@ -2,24 +2,24 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::vec::IntoIter;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow_flight::FlightData;
 use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
 use arrow_flight::error::FlightError;
-use datafusion::common::ScalarValue;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, Stream, StreamExt, stream};
 use nyala_engine::{Answer, ErrorKind, QueryError, RowStream, hide_values};
+use tokio::sync::mpsc;
 use tonic::Status;
 
 use super::error::status;
+use super::parameters::Values;
 use super::sessions::InUse;
 use super::statements::Statement;
-use super::types::{changed, conform};
+use super::types::{changed, check_same, conform};
 
 /// Messages of an answer.
 pub type Messages = Pin<Box<dyn Stream<Item = Result<FlightData, Status>> + Send>>;
@@ -32,17 +32,24 @@ pub fn rows_of(
     columns: SchemaRef,
 ) -> BoxFuture<'static, Result<Messages, QueryError>> {
     async move {
-        let values = statement.values()?.into_iter();
-        let mut answers =
-            Answers { session, statement, columns: SchemaRef::clone(&columns), rows: None, values };
+        let values = statement.values()?;
+        let sent = SchemaRef::clone(&columns);
+        let mut answers = Answers { session, statement, columns: sent, rows: None, values, begun: 0 };
         answers.begin_next().await?;
-        let batches = stream::try_unfold(answers, |mut answers| async move {
-            let batch = answers.next().await?;
-            Ok::<_, FlightError>(batch.map(|batch| (batch, answers)))
-        });
-        Ok(encoded(batches.boxed(), columns))
+        let (batches, received) = mpsc::channel(1);
+        // A task of its own: a statement must end in time also if its client does not read.
+        tokio::spawn(answers.send(batches));
+        let received =
+            stream::unfold(received, |mut received| async move { Some((received.recv().await?, received)) });
+        Ok(encoded(received.boxed(), columns))
     }
     .boxed()
+}
+
+/// Batches that a statement gave when it ran.
+pub fn of_batches(batches: Vec<RecordBatch>, columns: SchemaRef) -> Result<Messages, QueryError> {
+    let batches = batches.iter().map(|batch| conform(batch, &columns)).collect::<Result<Vec<_>, _>>()?;
+    Ok(encoded(stream::iter(batches.into_iter().map(Ok)).boxed(), columns))
 }
 
 /// A batch that is there already.
@@ -71,17 +78,17 @@ struct Answers {
     statement: Arc<Statement>,
     columns: SchemaRef,
     rows: Option<RowStream>,
-    /// Values of the answers to come.
-    values: IntoIter<Vec<ScalarValue>>,
+    values: Arc<Values>,
+    /// How many of the rows of values an answer was begun for.
+    begun: usize,
 }
 
 impl Answers {
     fn begin_next(&mut self) -> BoxFuture<'_, Result<(), QueryError>> {
         async move {
-            let Some(values) = self.values.next() else {
-                self.rows = None;
-                return Ok(());
-            };
+            self.rows = None;
+            let Some(values) = self.values.rows.get(self.begun).cloned() else { return Ok(()) };
+            self.begun += 1;
             let statement = &self.statement;
             let answer = tokio::select! {
                 biased;
@@ -89,34 +96,65 @@ impl Answers {
                 answer = self.session.session.execute(&statement.prepared, values) => answer?,
             };
             let Answer::Rows(rows) = answer else { return Err(changed()) };
-            if rows.schema().fields().len() != self.columns.fields().len() {
-                return Err(changed());
-            }
+            check_same(statement.prepared.schema().as_deref(), &rows.schema())?;
             self.rows = Some(rows);
             Ok(())
         }
         .boxed()
     }
 
-    async fn next(&mut self) -> Result<Option<RecordBatch>, FlightError> {
-        loop {
-            let Some(rows) = &mut self.rows else { return Ok(None) };
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<RecordBatch>, QueryError>> {
+        async move {
+            loop {
+                let Some(rows) = &mut self.rows else { return Ok(None) };
+                let batch = tokio::select! {
+                    biased;
+                    () = self.statement.ended.cancelled() => Some(Err(closed())),
+                    batch = rows.next() => batch,
+                };
+                match batch {
+                    Some(batch) => return batch.and_then(|batch| conform(&batch, &self.columns)).map(Some),
+                    None => self.begin_next().await?,
+                }
+            }
+        }
+        .boxed()
+    }
+
+    /// Sends the batches until the client has gone. Waits for a client that does not read no longer than the statement may go on.
+    async fn send(mut self, batches: mpsc::Sender<Result<RecordBatch, FlightError>>) {
+        let error = loop {
             let batch = tokio::select! {
                 biased;
-                () = self.statement.ended.cancelled() => Some(Err(closed())),
-                batch = rows.next() => batch,
+                () = batches.closed() => return,
+                batch = self.next() => batch,
             };
-            let failed = |error: &QueryError| {
-                tracing::debug!(error = hide_values(&error.message), "a query of a Flight client failed");
-                FlightError::Tonic(Box::new(status(error)))
+            let batch = match batch {
+                Ok(Some(batch)) => batch,
+                Ok(None) => return,
+                Err(error) => break error,
             };
-            match batch {
-                Some(batch) => {
-                    let batch = batch.and_then(|batch| conform(&batch, &self.columns));
-                    return batch.map(Some).map_err(|error| failed(&error));
-                }
-                None => self.begin_next().await.map_err(|error| failed(&error))?,
+            tokio::select! {
+                biased;
+                room = batches.reserve() => match room {
+                    Ok(room) => room.send(Ok(batch)),
+                    Err(_) => return,
+                },
+                error = self.must_end() => break error,
             }
+        };
+        tracing::debug!(error = hide_values(&error.message), "a query of a Flight client failed");
+        // The statement, its memory and its session are free while the error waits for the client.
+        drop(self);
+        // Where nobody reads it, nobody misses it.
+        let _ = batches.send(Err(FlightError::Tonic(Box::new(status(&error))))).await;
+    }
+
+    async fn must_end(&mut self) -> QueryError {
+        let Some(rows) = &mut self.rows else { return closed() };
+        tokio::select! {
+            () = self.statement.ended.cancelled() => closed(),
+            error = rows.must_end() => error,
         }
     }
 }

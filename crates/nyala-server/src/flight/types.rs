@@ -25,6 +25,14 @@ pub enum Types {
 impl Types {
     /// The columns of an answer. All may be null: operators are not always as exact as their plan.
     pub fn schema(self, schema: &Schema) -> SchemaRef {
+        let columns = self.of_table(schema);
+        let fields =
+            columns.fields().iter().map(|field| Arc::new(field.as_ref().clone().with_nullable(true)));
+        Arc::new(Schema::new(fields.collect::<Fields>()))
+    }
+
+    /// The columns of a table, of which some are never null.
+    pub fn of_table(self, schema: &Schema) -> SchemaRef {
         let fields = schema.fields().iter().map(|field| {
             let field = match (self, field.data_type()) {
                 // Its type is that of a parameter which may have any: a text, as for PostgreSQL's clients.
@@ -32,7 +40,7 @@ impl Types {
                 (Self::Common, _) => common_field(field),
                 (Self::Arrow, _) => field.as_ref().clone(),
             };
-            Arc::new(field.with_nullable(true))
+            Arc::new(field)
         });
         Arc::new(Schema::new(fields.collect::<Fields>()))
     }
@@ -92,6 +100,23 @@ pub fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Q
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
+/// Refuses an answer with other columns than the statement was prepared with: by their places, values would get the names of others.
+///
+/// # Errors
+/// A name or a type differs, but for a column that had no type because it is that of a parameter.
+pub fn check_same(prepared: Option<&Schema>, answered: &Schema) -> Result<(), QueryError> {
+    let prepared = prepared.ok_or_else(changed)?;
+    let is_same = |(one, other): (&FieldRef, &FieldRef)| {
+        one.name() == other.name()
+            && (one.data_type() == &DataType::Null || common(one.data_type()) == common(other.data_type()))
+    };
+    let (one, other) = (prepared.fields(), answered.fields());
+    match one.len() == other.len() && one.iter().zip(other).all(is_same) {
+        true => Ok(()),
+        false => Err(changed()),
+    }
+}
+
 /// The error of a statement whose tables were changed since it was prepared.
 pub fn changed() -> QueryError {
     QueryError::new(ErrorKind::Changed, "the statement gives other columns than when it was prepared")
@@ -148,6 +173,20 @@ mod tests {
         let column: ArrayRef = Arc::new(UInt64Array::from(vec![7]));
         let batch = RecordBatch::try_from_iter([("c", column)]).unwrap();
         assert_eq!(conform(&batch, &schema).unwrap().column(0).as_string::<i32>().value(0), "7");
+    }
+
+    #[test]
+    fn columns_that_have_changed_places_are_refused() {
+        let schema = |fields: [(&str, DataType); 2]| {
+            Schema::new(fields.map(|(name, data_type)| Field::new(name, data_type, true)).to_vec())
+        };
+        let (a, b) = (("a", DataType::Int64), ("b", DataType::Utf8View));
+        let prepared = schema([a.clone(), b.clone()]);
+        check_same(Some(&prepared), &schema([a.clone(), ("b", DataType::Utf8)])).unwrap();
+        check_same(Some(&schema([a.clone(), ("b", DataType::Null)])), &prepared).unwrap();
+        for other in [schema([b, a.clone()]), schema([a, ("b", DataType::Date32)]), Schema::empty()] {
+            assert_eq!(check_same(Some(&prepared), &other).unwrap_err().kind, ErrorKind::Changed);
+        }
     }
 
     #[test]

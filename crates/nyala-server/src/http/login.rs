@@ -15,7 +15,7 @@ use super::caller::named_application;
 use super::errors::TOO_MANY_CONNECTIONS;
 use super::place::{Full, Place};
 use super::{ApiError, Peer, Shared};
-use crate::auth::{Credentials, Refusal};
+use crate::auth::{Credentials, Ends, Refusal};
 
 /// Authenticates the client, and tells the handler by an extension of the request.
 pub async fn require(
@@ -55,7 +55,7 @@ pub async fn token(
     }
     let credentials = credentials(&head.headers);
     let options = options_of(credentials.as_ref(), &head.headers, peer);
-    match shared.authenticator.token(credentials).await {
+    match shared.authenticator.token(credentials, Ends::OnTime).await {
         Ok((token, lifetime)) => {
             take_place(&mut head.extensions, peer).map_err(IntoResponse::into_response)?;
             shared.engine.audit_login(&options, None);

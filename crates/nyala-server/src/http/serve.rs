@@ -30,11 +30,19 @@ const SILENT: Duration = Duration::from_secs(120);
 /// How long a client of HTTP/2 may take to say that it is there.
 const REPLY: Duration = Duration::from_secs(20);
 
+/// Bytes that a client of HTTP/2 may send in all its requests together before they are read; a request may 1 MiB. As much as many
+/// requests, so that one which is not read does not hold up the others of its connection.
+const CONNECTION_WINDOW: u32 = 64 << 20;
+/// Requests of a connection that a client may give up at the same time: a program that cancels many queries is no attacker.
+const MAX_RESETS: usize = 1_000;
+
 /// Serves until `shutdown`, and then until the requests that run are answered.
 pub async fn serve(connections: Connections, router: Router, shutdown: CancellationToken) {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(SILENT);
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(SILENT).keep_alive_timeout(REPLY);
+    builder.http2().initial_connection_window_size(CONNECTION_WINDOW);
+    builder.http2().max_pending_accept_reset_streams(MAX_RESETS).max_local_error_reset_streams(MAX_RESETS);
     let (pending, stopping) = (connections.pending(), shutdown.clone());
     attend_all(connections, pending, shutdown, |connection, pending| {
         answer(builder.clone(), connection, pending, router.clone(), stopping.clone())

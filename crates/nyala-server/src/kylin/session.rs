@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nyala_engine::{QueryError, Session, SessionOptions};
 
 use crate::http::Shared;
+use crate::small_queries::quoted;
 pub use crate::small_queries::{literal, rows};
 
 /// The project that is all schemas.
@@ -30,7 +31,6 @@ pub fn schema_of(project: Option<&str>) -> Option<&str> {
 
 /// The name of a cube: `cube`, `schema.cube`, or of the project's schema.
 pub fn cube_name(name: &str, project: Option<&str>) -> String {
-    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     match (name.split_once('.'), schema_of(project)) {
         (Some((schema, cube)), _) => format!("{}.{}", quoted(schema), quoted(cube)),
         (None, Some(schema)) => format!("{}.{}", quoted(schema), quoted(name)),

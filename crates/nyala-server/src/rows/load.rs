@@ -49,7 +49,8 @@ impl RowFormat {
 
 /// Bytes of one format to rows.
 pub trait Decode: Send {
-    /// Takes bytes, and gives the rows that are whole by now.
+    /// Takes bytes, and gives the rows that are whole by now, or some of them: called without bytes until it gives nothing, because
+    /// few bytes can hold many rows, which must not be in memory all at once.
     fn decode(
         &mut self,
         bytes: &[u8],
@@ -57,8 +58,7 @@ pub trait Decode: Send {
         rejects: &mut Rejects,
     ) -> Result<Vec<RecordBatch>, QueryError>;
 
-    /// Gives the remaining rows after the last byte, or some of them: called until it gives nothing, because few
-    /// bytes can hold many rows, which must not be in memory all at once.
+    /// Gives the remaining rows after the last byte, or some of them: called until it gives nothing.
     fn finish(&mut self, target: &mut Target, rejects: &mut Rejects) -> Result<Vec<RecordBatch>, QueryError>;
 }
 
@@ -201,6 +201,11 @@ impl Load {
         self.width
     }
 
+    /// Whether a load with its label was done before.
+    pub fn is_known(&self) -> bool {
+        self.known.is_some()
+    }
+
     /// Waits for the client's next message, unless the load must end before.
     pub async fn client<T>(&mut self, next: impl Future<Output = T>) -> Result<T, QueryError> {
         self.loading.client(next).await
@@ -217,9 +222,7 @@ impl Load {
                 return Ok(());
             }
             let chunk = std::mem::take(&mut self.gathered);
-            self.work(move |parts| parts.decoder.decode(&chunk, &mut parts.target, &mut parts.rejects))
-                .await?;
-            Ok(())
+            self.decode(chunk).await
         }
         .boxed()
     }
@@ -232,8 +235,7 @@ impl Load {
                 return Ok(Loaded { done, rejects: Vec::new() });
             }
             let chunk = std::mem::take(&mut self.gathered);
-            self.work(move |parts| parts.decoder.decode(&chunk, &mut parts.target, &mut parts.rejects))
-                .await?;
+            self.decode(chunk).await?;
             while self.work(|parts| parts.decoder.finish(&mut parts.target, &mut parts.rejects)).await? > 0 {}
             let Some(Parts { mut target, rejects, .. }) = self.parts.take() else {
                 return Err(QueryError::internal("a load was lost"));
@@ -254,6 +256,18 @@ impl Load {
             Ok(Loaded { done, rejects: if done.before { Vec::new() } else { shown } })
         }
         .boxed()
+    }
+
+    /// Decodes bytes, a part of their rows after the other.
+    async fn decode(&mut self, chunk: Vec<u8>) -> Result<(), QueryError> {
+        let first =
+            self.work(move |parts| parts.decoder.decode(&chunk, &mut parts.target, &mut parts.rejects));
+        let mut batches = first.await?;
+        while batches > 0 {
+            let more = self.work(|parts| parts.decoder.decode(&[], &mut parts.target, &mut parts.rejects));
+            batches = more.await?;
+        }
+        Ok(())
     }
 
     /// Decodes on a thread that serves no network, then hands over the rows. Gives the number of batches.

@@ -37,9 +37,13 @@ pub fn check_batch<'a>(
         limit_bytes,
         total_bytes: 0,
     };
-    let rows = batch.length();
+    let rows = usize::try_from(batch.length()).map_err(|_| malformed("a batch has a negative length"))?;
+    // Rows without columns have no bytes here, and take memory later.
+    if rows > limit_bytes / 8 {
+        return Err(too_large(limit_bytes));
+    }
     for column in columns {
-        if i64::try_from(layout.field(column)?) != Ok(rows) {
+        if layout.field(column)? != rows {
             return Err(malformed("the columns of a batch have different lengths"));
         }
     }

@@ -26,6 +26,9 @@ const MAX_BATCH_BYTES: usize = 256 << 20;
 /// An Arrow IPC stream.
 pub struct ArrowStream {
     frames: Frames,
+    /// Bytes that came, of which the first are used.
+    bytes: Vec<u8>,
+    used: usize,
     schema: Option<SchemaRef>,
     dictionaries: HashMap<i64, ArrayRef>,
     limit_bytes: usize,
@@ -40,18 +43,41 @@ impl Default for ArrowStream {
 impl ArrowStream {
     /// A stream with a limit on the bytes of each batch, and of all dictionaries together.
     pub fn of_batches(limit_bytes: usize) -> Self {
-        Self { frames: Frames::new(limit_bytes), schema: None, dictionaries: HashMap::new(), limit_bytes }
+        Self {
+            frames: Frames::new(limit_bytes),
+            bytes: Vec::new(),
+            used: 0,
+            schema: None,
+            dictionaries: HashMap::new(),
+            limit_bytes,
+        }
     }
 
-    /// The batches that are whole by now.
-    pub fn batches(&mut self, mut bytes: &[u8]) -> Result<Vec<RecordBatch>, QueryError> {
-        let mut batches = Vec::new();
-        while let Some(frame) = self.frames.next(&mut bytes)? {
+    /// Takes more bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.used.min(self.bytes.len()));
+        self.used = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next batch that is whole by now. One at a time: a compressed batch may take a thousand times its bytes.
+    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, QueryError> {
+        loop {
+            let mut unused = self.bytes.get(self.used..).unwrap_or_default();
+            let frame = self.frames.next(&mut unused)?;
+            self.used = self.bytes.len() - unused.len();
+            let Some(frame) = frame else { return Ok(None) };
             // Bytes that pass the checks may still make arrow-ipc panic.
             let taken = catch_unwind(AssertUnwindSafe(|| self.take(&frame)));
-            batches.extend(taken.map_err(|_| malformed("a message cannot be decoded"))??);
+            if let Some(batch) = taken.map_err(|_| malformed("a message cannot be decoded"))?? {
+                return Ok(Some(batch));
+            }
         }
-        Ok(batches)
+    }
+
+    /// Whether the schema has come.
+    pub fn has_schema(&self) -> bool {
+        self.schema.is_some()
     }
 
     fn take(&mut self, frame: &Frame) -> Result<Option<RecordBatch>, QueryError> {
@@ -132,7 +158,8 @@ impl Decode for ArrowStream {
         target: &mut Target,
         _rejects: &mut Rejects,
     ) -> Result<Vec<RecordBatch>, QueryError> {
-        self.batches(bytes)?.iter().map(|batch| conform(batch, target)).collect()
+        self.push(bytes);
+        self.next_batch()?.iter().map(|batch| conform(batch, target)).collect()
     }
 
     fn finish(

@@ -23,7 +23,10 @@ fn stream(batch: &RecordBatch, compression: Option<CompressionType>) -> Vec<u8> 
 fn decoded(bytes: &[u8], limit_bytes: usize) -> Result<usize, QueryError> {
     let (mut stream, mut rows) = (ArrowStream::of_batches(limit_bytes), 0);
     for piece in bytes.chunks(3000) {
-        rows += stream.batches(piece)?.iter().map(RecordBatch::num_rows).sum::<usize>();
+        stream.push(piece);
+        while let Some(batch) = stream.next_batch()? {
+            rows += batch.num_rows();
+        }
     }
     Ok(rows)
 }
@@ -37,6 +40,26 @@ fn an_arrow_stream_waits_for_so_much_of_a_batch_only() {
     assert_eq!(decoded(&many, 20_000).unwrap(), 100_000, "each batch counts for itself");
     assert_eq!(decoded(&large, 1 << 20).unwrap(), 100_000);
     assert_eq!(decoded(&large, 20_000).unwrap_err().kind, ErrorKind::LimitExceeded);
+}
+
+#[test]
+fn rows_without_columns_are_bounded() {
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(1 << 40));
+    let schema = Arc::new(arrow::datatypes::Schema::empty());
+    let many = RecordBatch::try_new_with_options(schema, Vec::new(), &options).unwrap();
+    assert_eq!(decoded(&stream(&many, None), 1 << 20).unwrap_err().kind, ErrorKind::LimitExceeded);
+}
+
+#[test]
+fn one_batch_is_given_at_a_time() {
+    let mut writer = StreamWriter::try_new(Vec::new(), &constants(0).schema()).unwrap();
+    (0..3).for_each(|_| writer.write(&constants(10)).unwrap());
+    let mut stream = ArrowStream::default();
+    stream.push(&writer.into_inner().unwrap());
+    for _ in 0..3 {
+        assert_eq!(stream.next_batch().unwrap().map(|batch| batch.num_rows()), Some(10));
+    }
+    assert!(stream.next_batch().unwrap().is_none());
 }
 
 #[test]
@@ -87,7 +110,8 @@ fn a_stream_ends_between_messages() {
     let whole = stream(&constants(10), None);
     let ends = |bytes: &[u8]| {
         let mut stream = ArrowStream::default();
-        stream.batches(bytes).unwrap();
+        stream.push(bytes);
+        while stream.next_batch().unwrap().is_some() {}
         stream.frames.is_between_messages()
     };
     assert!(ends(&whole) && ends(&[]));
