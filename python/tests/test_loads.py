@@ -213,7 +213,7 @@ def test_bad_rows_are_left_out_if_they_may_be(connection: nyala.Connection, peop
     loaded = connection.load(people, rows, max_rejects=2)
     assert (loaded.rows, loaded.rejected) == (2, 2)
     first, second = loaded.rejects
-    assert (first.line, first.column) == (2, None)
+    assert (first.line, first.column) == (2, "id")
     assert "`x`" in first.reason
     assert second.line == 4
     with pytest.raises(nyala.Error):

@@ -59,7 +59,7 @@ def statements(*texts):
 def error_of(function, *arguments, **options):
     try:
         function(*arguments, **options)
-    except adbc_driver_manager.Error as error:
+    except (adbc_driver_manager.Error, OSError) as error:
         return str(error)
     raise AssertionError("it was let through")
 

@@ -275,6 +275,8 @@ def running_statements():
     assert ended[0].status == 499, ended[0].body
     told = ask("GET /api/v1/queries/{id}", 200, id=running).json()
     assert told["state"] == "killed" and told["error"]
+    # Listed for a moment longer than its client waits.
+    eventually("it is no longer listed", lambda: exchange("DELETE", f"/api/v1/queries/{running}", ROOT).status == 404)
     ask("DELETE /api/v1/queries/{id}", 404, id=running)
     ask("GET /api/v1/queries", 403, headers=ANN)
     ask("GET /api/v1/queries", 200, headers={**ROOT, "Accept": "text/csv"})

@@ -115,7 +115,7 @@ impl Session {
 
     /// The schema of names without one.
     pub fn schema(&self) -> String {
-        self.settings().schema().to_owned()
+        self.settings().schema().to_string()
     }
 
     /// Whether it has a temporary table of this name.

@@ -6,9 +6,8 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Schema, TimeUnit};
+use arrow_flight::sql::CommandStatementIngest;
 use arrow_flight::sql::server::PeekableFlightDataStream;
-use arrow_flight::sql::{CommandStatementIngest, TableExistsOption, TableNotExistOption};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use nyala_engine::{ErrorKind, QueryError, Session};

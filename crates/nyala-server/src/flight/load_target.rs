@@ -112,8 +112,9 @@ impl Place {
         }
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let beside = format!("{}__load_{}_{number}", self.table, std::process::id());
-        let ready = self.made(session, self.name_beside(&beside), columns).await?;
-        Ok(Ready { replaces: Some((self.name(), quoted(&self.table))), ..ready })
+        let mut ready = self.made(session, self.name_beside(&beside), columns).await?;
+        ready.replaces = Some((self.name(), quoted(&self.table)));
+        Ok(ready)
     }
 }
 

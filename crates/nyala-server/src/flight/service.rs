@@ -471,7 +471,7 @@ impl FlightSqlService for FlightSql {
         query: CommandGetCatalogs,
         request: Request<FlightDescriptor>,
     ) -> Result<Response<FlightInfo>, Status> {
-        let columns = query.clone().into_builder().schema();
+        let columns = query.into_builder().schema();
         info_of_command(&query, &columns, request)
     }
 
@@ -656,5 +656,9 @@ fn cancel(session: &FlightSession, info: &FlightInfo) -> bool {
         let prepared = || any.unpack::<CommandPreparedStatementQuery>().ok().flatten();
         once.or_else(|| prepared().map(|query| query.prepared_statement_handle))
     });
-    handles.fold(false, |cancelled, handle| session.statements.cancel(&handle) || cancelled)
+    let mut cancelled = false;
+    for handle in handles {
+        cancelled |= session.statements.cancel(&handle);
+    }
+    cancelled
 }
