@@ -57,7 +57,7 @@ fn space(probed: &ProbedFolder) -> Check {
     let next = "make room, or choose another `data_dir`";
     match free {
         ..MIN_FREE_BYTES => Check::failed(SUBJECT, found, next),
-        ..LOW_FREE_BYTES => Check::warning(SUBJECT, found, next),
+        MIN_FREE_BYTES..LOW_FREE_BYTES => Check::warning(SUBJECT, found, next),
         _ => Check::ok(SUBJECT, found),
     }
 }

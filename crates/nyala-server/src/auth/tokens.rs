@@ -130,7 +130,7 @@ mod tests {
         let other = tokens.give("other", "hash", Ends::OnTime).unwrap();
         let first = tokens.give("ann", "hash", Ends::OnTime).unwrap();
         let used = tokens.give("ann", "hash", Ends::OnTime).unwrap();
-        let mut give = || {
+        let give = || {
             let given = tokens.give("ann", "hash", Ends::OnTime).unwrap();
             assert!(tokens.find(&used).is_some(), "what is used stays");
             given
