@@ -44,7 +44,7 @@ fn memory(configured: u64, limits: &Limits, beside: u64) -> Check {
         show_size(beside),
         show_size(process_bytes)
     );
-    let usable = process_bytes / 100 * (100 - UNCOUNTED_PERCENT);
+    let usable = process_bytes - process_bytes / 100 * UNCOUNTED_PERCENT;
     if memory_bytes.saturating_add(beside) > usable {
         let next = "lower `query.memory_limit_bytes`, `live.memory_limit_bytes` or the caches: near its limit \
                     the server ends the largest statement";

@@ -198,7 +198,7 @@ mod tests {
             "DELETE FROM t WHERE owner = 'o''neil' RETURNING 'o''neil' AS \"user\"",
         );
         check("EXPLAIN SELECT user", "EXPLAIN SELECT 'o''neil' AS \"user\"");
-        check("COPY (SELECT user) TO 'x.csv'", "COPY (SELECT 'o''neil' AS \"user\") TO 'x.csv'");
+        check("COPY (SELECT user) TO 'x.csv'", "COPY ((SELECT 'o''neil' AS \"user\")) TO 'x.csv'");
     }
 
     #[test]
