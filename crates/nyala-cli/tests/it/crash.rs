@@ -197,8 +197,11 @@ fn a_build_is_watched_and_cancelled_over_http() {
     eventually("the build runs", PATIENCE, || jobs()["jobs"][0]["state"] == "running");
     let job = jobs()["jobs"][0].clone();
     assert_eq!((job["kind"].as_str(), job["cube"].as_str()), (Some("build"), Some("public.ssb")), "{job}");
-    let metrics = server.get("/metrics").body;
-    assert!(metrics.contains("nyala_builds_running 1"), "not in the metrics");
+    let mut metrics = String::new();
+    eventually("the build is in the metrics", PATIENCE, || {
+        metrics = server.get("/metrics").body;
+        metrics.contains("nyala_builds_running 1")
+    });
     let own =
         format!("nyala_build_job_percent{{job=\"{}\",cube=\"public.ssb\",kind=\"build\"}} ", job["job"]);
     assert!(metrics.contains(&own), "{own}\n{metrics}");
