@@ -38,7 +38,7 @@ SELECT current_setting('server_version_num')::integer,
            ELSE has_database_privilege(current_database(), 'CREATE')
        END";
 
-/// Reads what is there.
+/// Reads the catalog's format, its cluster and the rights of the role in the database.
 pub async fn read(pool: &PgPool, place: &str) -> Result<ProbedDatabase, CatalogError> {
     let mut connection = pool.acquire().await?;
     let facts = sqlx::query(FACTS).fetch_one(&mut *connection).await?;

@@ -1,4 +1,4 @@
-//! The bucket of cuboids: whether objects can be written, read and deleted there, and whose it is.
+//! The bucket of cuboids: whether objects can be written, read and deleted there, and which data folder or cluster owns it.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::check::Check;
 use super::clock::Clock;
 
 const SUBJECT: &str = "cuboids";
-/// A server waits longer for a bucket that fails for a moment; somebody who waits for this check does not.
+/// A server waits longer for a bucket that fails for a moment; this check gives up earlier, because a person waits for its result.
 const MAX_RETRY_MS: u64 = 5_000;
 const MAX_TIMEOUT_MS: u64 = 10_000;
 

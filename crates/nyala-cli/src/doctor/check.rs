@@ -18,11 +18,11 @@ pub enum State {
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at, in a word or two.
+    /// The file, address or limit that was checked, in a word or two.
     pub subject: &'static str,
     /// What the result means.
     pub state: State,
-    /// What was found.
+    /// The value or the fault that the check has found.
     pub found: String,
     /// What to do next; none if there is nothing to do, or if `found` tells it.
     pub next: Option<String>,

@@ -1,4 +1,4 @@
-//! The configuration file, and who may read the secrets in it.
+//! The configuration file, and the users that may read the secrets in it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

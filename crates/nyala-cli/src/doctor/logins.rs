@@ -1,4 +1,4 @@
-//! Who may connect, and what others could read on the way.
+//! Logins: clients that may connect without a password, and passwords that are sent without encryption.
 
 use std::path::Path;
 

@@ -22,7 +22,7 @@ pub async fn check(config: &Config) -> Option<Check> {
         Ok(address) => address?,
         Err(error) => return Some(Check::error(SUBJECT, error)),
     };
-    // Nobody connects with this name: the listener is closed when this function ends.
+    // No node connects under this name: the listener is closed when this function ends.
     let name = NodeId("doctor".to_owned());
     Some(match Cluster::bind(listen, &config.node, &name).await {
         Ok(cluster) => reached(&cluster.address()).await,

@@ -637,7 +637,7 @@ impl FlightSqlService for FlightSql {
 
 async fn fetch(session: InUse, statement: Arc<Statement>) -> Result<Response<Messages>, Status> {
     let rows = match statement.columns.clone() {
-        // Run when its columns were asked for, and not again for who fetches twice.
+        // Run when its columns were asked for, and not again when a client fetches its rows twice.
         Some(columns) if statement.runs_at_once() => {
             of_batches(statement.take_answer().unwrap_or_default(), columns)
         }

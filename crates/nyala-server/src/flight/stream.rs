@@ -146,7 +146,7 @@ impl Answers {
         tracing::debug!(error = hide_values(&error.message), "a query of a Flight client failed");
         // The statement, its memory and its session are free while the error waits for the client.
         drop(self);
-        // Where nobody reads it, nobody misses it.
+        // It fails if the client has gone, who then needs no error.
         let _ = batches.send(Err(FlightError::Tonic(Box::new(status(&error))))).await;
     }
 
