@@ -272,6 +272,14 @@ async fn a_small_budget_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_large_cuboid_gets_memory_that_no_other_uses() {
+    let (test, _) = little_memory().await;
+    warm(&test, "SELECT d3, a, sum(a) FROM f GROUP BY d3, a").await;
+    let stats = hot(&test);
+    assert!(stats.bytes > LITTLE / 2 && stats.bytes <= LITTLE && stats.cuboids == 1, "{stats:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_plan_whose_cuboid_was_evicted_is_made_again() {
     let (test, pairs) = little_memory().await;
     let sql = "SELECT d0, sum(a), count(*) FROM f WHERE d1 = 7 GROUP BY d0";

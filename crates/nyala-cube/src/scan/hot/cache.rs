@@ -20,10 +20,10 @@ use super::load::Request;
 
 /// Unit of weight in the cache, which counts in 32 bits.
 const WEIGHT_BYTES: usize = 1024;
-/// One cuboid may take this part of the budget: one dashboard must not push out all others.
+/// One cuboid may take this part of the budget, or as much as no other uses: one dashboard must not push out all others.
 const MAX_PART: usize = 4;
 /// Once this share of the budget is used, in per cent, a load will push something out.
-const ROOMY_PERCENT: u64 = 90;
+const ROOMY_PERCENT: usize = 90;
 /// A cuboid that did not get in, or could not be read, is not tried again for this long; one for which
 /// there is no room must be asked for twice within it.
 const MEMORY_OF_LOADS: Duration = Duration::from_secs(60);
@@ -56,7 +56,7 @@ pub struct HotCuboids {
     /// Being loaded: each once, and few at a time. Held for a look-up only.
     loading: Mutex<HashSet<CuboidKey>>,
     most_loads: usize,
-    most_bytes: usize,
+    budget_bytes: usize,
     runtime: Handle,
     counts: Arc<Counts>,
     /// Where cuboids are kept for which there is no room; none if there is no other node.
@@ -142,7 +142,7 @@ impl HotCuboids {
             asked: notes(),
             loading: Mutex::default(),
             most_loads: (threads / THREADS_PER_LOAD).max(1),
-            most_bytes: budget_bytes / MAX_PART,
+            budget_bytes,
             runtime,
             counts,
             homes: OnceLock::new(),
@@ -207,12 +207,13 @@ impl HotCuboids {
             columns: absent.columns,
             dimensions: source.dimensions,
             rows,
-            most_bytes: self.most_bytes,
+            most_bytes: self.most_bytes(0),
         };
         self.runtime.spawn(async move {
             match request.read().await {
                 Ok(Some(new)) => {
-                    loading.finish(HotCuboid::extend(absent.before.as_deref(), rows, new));
+                    let held = absent.before.as_ref().map_or(0, |before| before.bytes());
+                    loading.finish(HotCuboid::extend(absent.before.as_deref(), rows, new), held);
                 }
                 Ok(None) => tracing::debug!(key = ?loading.key, "cuboid is too large for memory"),
                 Err(error) => loading.fail(&error),
@@ -258,8 +259,18 @@ impl HotCuboids {
     }
 
     fn is_roomy(&self) -> bool {
-        let capacity = self.cuboids.policy().max_capacity().unwrap_or_default();
-        self.cuboids.weighted_size() < capacity * ROOMY_PERCENT / 100
+        self.free_bytes() > 0
+    }
+
+    /// Memory that can be used before a load pushes something out.
+    fn free_bytes(&self) -> usize {
+        let used = usize::try_from(self.cuboids.weighted_size()).unwrap_or(usize::MAX);
+        (self.budget_bytes / 100 * ROOMY_PERCENT).saturating_sub(used.saturating_mul(WEIGHT_BYTES))
+    }
+
+    /// The most bytes of a cuboid, of which so many are in memory already.
+    fn most_bytes(&self, held: usize) -> usize {
+        (self.budget_bytes / MAX_PART).max(self.free_bytes() + held)
     }
 
     /// When memory is full most loads would be thrown away. Then one query is not enough.
@@ -285,9 +296,10 @@ struct Loading {
 }
 
 impl Loading {
-    fn finish(&mut self, cuboid: HotCuboid) {
+    /// Puts the cuboid into memory, where so many bytes of it are already.
+    fn finish(&mut self, cuboid: HotCuboid, held: usize) {
         // The columns from before count too: without this, columns would add up beyond every limit.
-        if cuboid.bytes() > self.hot.most_bytes {
+        if cuboid.bytes() > self.hot.most_bytes(held) {
             tracing::debug!(key = ?self.key, "cuboid has become too large for memory");
             return;
         }
