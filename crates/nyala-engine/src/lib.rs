@@ -32,7 +32,10 @@ pub mod texts {
     };
     pub use nyala_sql::semantics::exact;
 }
-pub use nyala_cube::cube::{BlockReport, Chosen};
+pub use nyala_cube::cube::{
+    BlockReport, Chosen, CubeDescription, DescribedDimension, DescribedExpr, DescribedMeasure,
+    DescribedTable, TableColumn,
+};
 pub use nyala_sql::semantics::{is_unnamed, is_unnamed_aggregate};
 pub use nyala_sql::statement::{MOVED, Statement, hide_values};
 pub use nyala_storage::object::cache::{FileId, WantedBlocks};

@@ -29,6 +29,7 @@ mod cuboids_in_bucket;
 mod damage;
 mod deleted_rows;
 mod deployment;
+mod describe_cube;
 mod disk_store;
 mod distributed;
 mod divided_builds;

@@ -16,6 +16,7 @@ mod compile;
 mod conjuncts;
 mod coverage;
 mod definition;
+mod describe;
 mod edges;
 mod expression;
 mod finish;
@@ -40,6 +41,10 @@ pub use compile::{CompiledCube, compile};
 pub use coverage::{Coverage, Listings, fingerprints, show_damage};
 pub use definition::check_states;
 pub use definition::define;
+pub use describe::{
+    CubeDescription, DescribedDimension, DescribedExpr, DescribedMeasure, DescribedTable, TableColumn,
+    describe,
+};
 pub use finish::FinishAggregatePlanner;
 pub use live::{LiveVersions, live_tables};
 pub use partition::{PartitionColumn, show_range};

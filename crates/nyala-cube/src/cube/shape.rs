@@ -184,22 +184,29 @@ impl Shaper {
         Some(ShapeCondition { aliases, sql })
     }
 
-    /// `expr` as SQL over aliases.
     fn sql(&self, expr: &Expr) -> Option<String> {
-        let named = expr.clone().transform_up(|expr| {
-            Ok(match expr {
-                Expr::Column(column) => match instance_of(&column).and_then(|i| self.aliases.get(i)) {
-                    Some(alias) => {
-                        Transformed::yes(Expr::Column(Column::new(Some(alias.as_str()), column.name)))
-                    }
-                    None => Transformed::no(Expr::Column(column)),
-                },
-                other => Transformed::no(other),
-            })
-        });
-        let sql = Unparser::new(&Plain).with_pretty(true).expr_to_sql(&named.ok()?.data).ok()?;
-        Some(sql.to_string())
+        sql_over(expr, &self.aliases)
     }
+}
+
+/// `expr` as SQL over `aliases` of the tables, by instance; none if it cannot be written.
+pub fn sql_over(expr: &Expr, aliases: &[String]) -> Option<String> {
+    let sql = Unparser::new(&Plain).with_pretty(true).expr_to_sql(&with_aliases(expr, aliases)?).ok()?;
+    Some(sql.to_string())
+}
+
+/// `expr` with the alias of a table in the place of its number.
+pub fn with_aliases(expr: &Expr, aliases: &[String]) -> Option<Expr> {
+    let named = expr.clone().transform_up(|expr| {
+        Ok(match expr {
+            Expr::Column(column) => match instance_of(&column).and_then(|i| aliases.get(i)) {
+                Some(alias) => Transformed::yes(Expr::Column(Column::new(Some(alias.as_str()), column.name))),
+                None => Transformed::no(Expr::Column(column)),
+            },
+            other => Transformed::no(other),
+        })
+    });
+    named.ok().map(|named| named.data)
 }
 
 /// `expr` with `?` for every value; a list of values is one.

@@ -17,6 +17,7 @@ pub mod upkeep;
 mod begun_job;
 mod bounds;
 mod budget;
+mod describe;
 mod divide;
 mod lease;
 mod maker;
