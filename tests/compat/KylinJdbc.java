@@ -12,12 +12,14 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.Set;
 
 /**
  * A Kylin JDBC driver, of version 3.1, 4.0 or 5.0, against a server that has the Star Schema Benchmark tables in schema `public`.
  *
- * <p>Where the server is comes from HTTPHOST and HTTPPORT. Prints one line for each check and exits with 1 if any failed.
+ * <p>Where the server is comes from HTTPHOST and HTTPPORT. With KYLIN_USER and KYLIN_PASSWORD it logs in, with KYLIN_SSL over TLS. Prints one
+ * line for each check and exits with 1 if any failed.
  */
 public final class KylinJdbc {
     private interface Check {
@@ -33,6 +35,10 @@ public final class KylinJdbc {
 
     private KylinJdbc() {
         checks.put("connecting", this::connecting);
+        checks.put("a schema as project", this::projects);
+        if (System.getenv("KYLIN_PASSWORD") != null) {
+            checks.put("a wrong password", this::wrongPassword);
+        }
         checks.put("values of all types", this::values);
         checks.put("parameters", this::parameters);
         checks.put("rows at most", this::maxRows);
@@ -58,8 +64,16 @@ public final class KylinJdbc {
     }
 
     private static Connection connect() throws SQLException {
-        String url = "jdbc:kylin://" + System.getenv("HTTPHOST") + ":" + System.getenv("HTTPPORT") + "/nyala";
-        return DriverManager.getConnection(url, "compat", "x");
+        return connectTo("nyala", System.getenv().getOrDefault("KYLIN_PASSWORD", "x"));
+    }
+
+    private static Connection connectTo(String project, String password) throws SQLException {
+        String url = "jdbc:kylin://" + System.getenv("HTTPHOST") + ":" + System.getenv("HTTPPORT") + "/" + project;
+        Properties login = new Properties();
+        login.setProperty("user", System.getenv().getOrDefault("KYLIN_USER", "compat"));
+        login.setProperty("password", password);
+        login.setProperty("ssl", System.getenv().getOrDefault("KYLIN_SSL", "false"));
+        return DriverManager.getConnection(url, login);
     }
 
     private void connecting() throws SQLException {
@@ -70,6 +84,26 @@ public final class KylinJdbc {
             equal(rows.getLong(1), 2557L);
             equal(rows.next(), false);
         }
+    }
+
+    private void projects() throws SQLException {
+        try (Connection connection = connectTo("public", System.getenv().getOrDefault("KYLIN_PASSWORD", "x"));
+                Statement statement = connection.createStatement();
+                ResultSet rows = statement.executeQuery("SHOW CREATE CUBE ssb")) {
+            equal(rows.next(), true);
+            equal(rows.getString("schema"), "public");
+            equal(rows.getString("statement").startsWith("CREATE CUBE public.ssb AS SELECT"), true);
+        }
+    }
+
+    private void wrongPassword() {
+        try (Connection connection = connectTo("nyala", "wrong");
+                Statement statement = connection.createStatement()) {
+            statement.executeQuery("SELECT 1");
+        } catch (SQLException expected) {
+            return;
+        }
+        throw new AssertionError("it should have been refused");
     }
 
     private void values() throws SQLException {

@@ -1,11 +1,10 @@
 //! Programs that people use with PostgreSQL, against a server: each runs a script of `tests/compat`,
 //! which checks the features that program needs.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use crate::program::{nyala, run, try_run};
-use crate::python::{jar, jdbc_driver, require, script};
+use crate::python::{jdbc_driver, require, script};
 use crate::server::Server;
 use crate::star::{Star, repository};
 
@@ -30,11 +29,6 @@ fn delta_tables() {
 }
 
 #[test]
-fn kylinpy() {
-    check(&mut script("kylin_kylinpy.py"));
-}
-
-#[test]
 fn psql() {
     require("psql", "the PostgreSQL client (Debian: postgresql-client)");
     check(Command::new("bash").arg(repository("tests/compat/psql.sh")));
@@ -50,28 +44,12 @@ fn jdbc() {
     check(Command::new("java").arg("-cp").arg(class_path).arg("PgJdbc"));
 }
 
-#[test]
-fn kylin_jdbc() {
-    require("javac", "a JDK, 17 or later (Debian: default-jdk-headless)");
-    let (classes, source) = (tempfile::tempdir().unwrap(), repository("tests/compat/KylinJdbc.java"));
-    run(Command::new("javac").arg("-d").arg(classes.path()).arg(source));
-    for version in ["3.1.3", "4.0.3", "5.0.0-beta"] {
-        println!("Kylin's driver {version}");
-        // What the driver misses in a Java of today.
-        let jars = [jar("org.apache.kylin:kylin-jdbc", version), jar("javax.xml.bind:jaxb-api", "2.3.1")];
-        let class_path = jars.iter().map(PathBuf::as_path).chain([classes.path()]);
-        let class_path = std::env::join_paths(class_path).unwrap();
-        check(Command::new("java").arg("-cp").arg(class_path).arg("KylinJdbc"));
-    }
-}
-
 /// Runs a client with PGHOST and the like set, on the tables of the Star Schema Benchmark.
 fn check(client: &mut Command) {
     let star = Star::generate("0.01");
     let server = Server::start(&star.built());
     client.env("PGHOST", server.postgres.ip().to_string());
     client.env("PGPORT", server.postgres.port().to_string());
-    client.env("HTTPHOST", server.http.ip().to_string()).env("HTTPPORT", server.http.port().to_string());
     client.env("PGUSER", "compat").env("PGDATABASE", "nyala");
     let finished = try_run(client);
     println!("{}", finished.stdout);

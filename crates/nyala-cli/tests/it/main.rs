@@ -49,6 +49,7 @@ mod history;
 mod hot;
 mod http_answers;
 mod ingest;
+mod kylin;
 mod live;
 mod live_conflict;
 mod live_crash;

@@ -45,13 +45,17 @@ impl Dialect {
     /// A list, of which a client may want a part.
     pub fn list(self, all: Vec<Value>, page: Page) -> Response {
         let total = all.len();
-        let part: Vec<Value> = all.into_iter().skip(page.offset).take(page.limit).collect();
+        self.part(all.into_iter().skip(page.offset).take(page.limit).collect(), total, page)
+    }
+
+    /// A part of a list that has `total` values.
+    pub fn part(self, part: Vec<Value>, total: usize, page: Page) -> Response {
         match self {
             Self::Bare => self.value(Value::Array(part)),
             Self::Envelope => self.value(json!({
                 "value": part,
                 "offset": page.offset,
-                "limit": page.limit,
+                "limit": page.limit.min(total),
                 "total_size": total,
             })),
         }

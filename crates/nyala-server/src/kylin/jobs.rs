@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Dialect, Page};
 use super::error::KylinError;
+use super::request;
 use super::session::{rows, schema_of, session_in};
 use crate::http::{Caller, Shared};
 
@@ -89,8 +90,7 @@ pub async fn change(
     Query(action): Query<Action>,
     body: axum::body::Bytes,
 ) -> Result<Response, KylinError> {
-    let change: Change = serde_json::from_slice(&body)
-        .map_err(|error| KylinError::invalid(format!("request body: {error}")))?;
+    let change: Change = request::body(&body)?;
     let action = action.action.unwrap_or(change.action);
     if !action.eq_ignore_ascii_case("DISCARD") {
         let message = format!("jobs cannot be asked to `{action}`: there is DISCARD, which ends them");

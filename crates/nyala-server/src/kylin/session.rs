@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use nyala_engine::{QueryError, Session, SessionOptions};
+use nyala_model::QualifiedName;
 
 use crate::http::Shared;
 use crate::small_queries::quoted;
@@ -29,11 +30,7 @@ pub fn schema_of(project: Option<&str>) -> Option<&str> {
     project.map(str::trim).filter(|project| !project.is_empty() && !project.eq_ignore_ascii_case(ALL))
 }
 
-/// The name of a cube: `cube`, `schema.cube`, or of the project's schema.
-pub fn cube_name(name: &str, project: Option<&str>) -> String {
-    match (name.split_once('.'), schema_of(project)) {
-        (Some((schema, cube)), _) => format!("{}.{}", quoted(schema), quoted(cube)),
-        (None, Some(schema)) => format!("{}.{}", quoted(schema), quoted(name)),
-        (None, None) => quoted(name),
-    }
+/// A name in a statement.
+pub fn sql_name(name: &QualifiedName) -> String {
+    format!("{}.{}", quoted(&name.schema), quoted(&name.name))
 }

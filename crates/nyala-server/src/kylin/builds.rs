@@ -1,0 +1,184 @@
+//! Builds of cubes: BUILD, REFRESH and MERGE CUBE as jobs that go on by themselves.
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use nyala_engine::SessionOptions;
+use nyala_model::JobEntry;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::answer::Dialect;
+use super::cubes::find;
+use super::error::KylinError;
+use super::jobs::{self, shown};
+use super::request;
+use super::session::{literal, rows, session_in, sql_name};
+use crate::http::{Caller, Shared};
+
+/// The end of a range that is everything, as Kylin 5 writes it, in milliseconds.
+const END_OF_TIME_MS: i64 = i64::MAX - 1;
+
+/// A build of Kylin up to version 4.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Build {
+    /// In milliseconds since the Unix epoch; with the end 0 all.
+    start_time: i64,
+    end_time: i64,
+    build_type: Option<String>,
+    #[serde(alias = "projectName")]
+    project: Option<String>,
+}
+
+/// Begins a build, a refresh or a merge, and gives its job.
+pub async fn build(
+    State(shared): State<Shared>,
+    Caller(options): Caller,
+    dialect: Dialect,
+    Path(cube): Path<String>,
+    body: Bytes,
+) -> Result<Response, KylinError> {
+    let build: Build = request::body(&body)?;
+    let range = (build.end_time != 0).then_some((build.start_time, build.end_time));
+    let verb = build.build_type.as_deref().unwrap_or("BUILD").to_uppercase();
+    begin(&shared, options, (&cube, build.project.as_deref()), &verb, range)
+        .await
+        .map(|job| dialect.value(shown(&job, dialect)))
+}
+
+/// New segments of Kylin 5. The times are texts of milliseconds; without them all.
+#[derive(Debug, Deserialize)]
+pub struct NewSegments {
+    project: Option<String>,
+    start: Option<String>,
+    end: Option<String>,
+}
+
+impl NewSegments {
+    /// In milliseconds since the Unix epoch; none for everything.
+    fn range(&self) -> Result<Option<(i64, i64)>, KylinError> {
+        let range = read_time(self.start.as_deref())?.zip(read_time(self.end.as_deref())?);
+        Ok(range.filter(|(_, end)| *end < END_OF_TIME_MS))
+    }
+}
+
+fn read_time(text: Option<&str>) -> Result<Option<i64>, KylinError> {
+    match text.map(str::trim) {
+        None | Some("") => Ok(None),
+        Some(text) => {
+            let invalid = |_| KylinError::invalid(format!("`{text}` is no time in milliseconds"));
+            text.parse().map(Some).map_err(invalid)
+        }
+    }
+}
+
+/// Begins a build, and gives its job.
+pub async fn build_segments(
+    State(shared): State<Shared>,
+    Caller(options): Caller,
+    dialect: Dialect,
+    Path(model): Path<String>,
+    body: Bytes,
+) -> Result<Response, KylinError> {
+    let new: NewSegments = request::body(&body)?;
+    let range = new.range()?;
+    let job = begin(&shared, options, (&model, new.project.as_deref()), "BUILD", range).await?;
+    Ok(dialect.value(json!({ "jobs": [{ "job_id": job.id.0.to_string(), "job_name": "INC_BUILD" }] })))
+}
+
+/// What becomes of segments of Kylin 5.
+#[derive(Debug, Deserialize)]
+pub struct ChangedSegments {
+    project: Option<String>,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+/// Refreshes all segments: which one a number means is not told to these clients.
+pub async fn change_segments(
+    State(shared): State<Shared>,
+    Caller(options): Caller,
+    dialect: Dialect,
+    Path(model): Path<String>,
+    body: Bytes,
+) -> Result<Response, KylinError> {
+    let change: ChangedSegments = request::body(&body)?;
+    if !change.kind.eq_ignore_ascii_case("REFRESH") {
+        let message = "only REFRESH is known here; MERGE CUBE … FROM … TO … merges segments";
+        return Err(KylinError::invalid(message));
+    }
+    let job = begin(&shared, options, (&model, change.project.as_deref()), "REFRESH", None).await?;
+    Ok(dialect.value(json!({ "jobs": [{ "job_id": job.id.0.to_string(), "job_name": "INDEX_REFRESH" }] })))
+}
+
+/// Begins a job that goes on when its client has been answered.
+fn begin<'a>(
+    shared: &'a Shared,
+    options: SessionOptions,
+    (cube, project): (&'a str, Option<&'a str>),
+    verb: &'a str,
+    range: Option<(i64, i64)>,
+) -> BoxFuture<'a, Result<JobEntry, KylinError>> {
+    async move {
+        if !matches!(verb, "BUILD" | "REFRESH" | "MERGE") {
+            return Err(KylinError::invalid(format!("`{verb}` is none of BUILD, REFRESH and MERGE")));
+        }
+        let session = session_in(shared, options, None)?;
+        let name = sql_name(&find(&session, cube, project).await?.name);
+        let range = match range {
+            Some((from, to)) => format!(" FROM {} TO {}", time_text(from)?, time_text(to)?),
+            None => String::new(),
+        };
+        let answer = rows(&session, &format!("{verb} CUBE {name} WITH (wait = off){range}")).await?;
+        match answer.first().and_then(|row| row.first()?.as_deref()) {
+            Some(job) => jobs::find(shared, jobs::number_of(job)?).await,
+            None => Err(KylinError::invalid(format!("`{verb} CUBE` had nothing to do"))),
+        }
+    }
+    .boxed()
+}
+
+/// A time as a literal of SQL.
+fn time_text(ms: i64) -> Result<String, KylinError> {
+    let array = arrow::array::TimestampMillisecondArray::from(vec![ms]);
+    let at = array.value_as_datetime(0);
+    let at =
+        at.ok_or_else(|| KylinError::invalid(format!("{ms} milliseconds are no time of the calendar")))?;
+    Ok(literal(&at.format("%Y-%m-%d %H:%M:%S").to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn times_are_of_utc() {
+        assert_eq!(time_text(0).unwrap(), "'1970-01-01 00:00:00'");
+        assert_eq!(time_text(1_764_288_000_000).unwrap(), "'2025-11-28 00:00:00'");
+        assert!(time_text(i64::MAX).is_err());
+    }
+
+    #[test]
+    fn builds_are_read_as_scripts_send_them() {
+        let build: Build = request::body(&Bytes::from_static(
+            b"{\"startTime\": 0, \"endTime\": 0, \"buildType\": \"BUILD\"}",
+        ))
+        .unwrap();
+        assert_eq!((build.start_time, build.end_time, build.build_type.as_deref()), (0, 0, Some("BUILD")));
+    }
+
+    #[test]
+    fn a_build_of_everything_has_no_range() {
+        let range = |body: &'static str| {
+            request::body::<NewSegments>(&Bytes::from_static(body.as_bytes())).unwrap().range()
+        };
+        assert_eq!(range(r#"{"start": "1", "end": "9223372036854775806"}"#).unwrap(), None);
+        assert_eq!(range(r#"{"project": "nyala"}"#).unwrap(), None);
+        assert_eq!(range(r#"{"start": "0", "end": "86400000"}"#).unwrap(), Some((0, 86_400_000)));
+        assert!(range(r#"{"start": "yesterday", "end": "1"}"#).is_err());
+    }
+}
