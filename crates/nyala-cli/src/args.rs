@@ -88,6 +88,9 @@ pub struct ServeArgs {
     /// Address for Arrow Flight SQL clients, or a port of this machine; overrides `server.flight_listen`
     #[arg(long, value_name = "ADDRESS", value_parser = listen)]
     pub flight_listen: Option<SocketAddr>,
+    /// Address for clients of Kylin's REST API alone, or a port of this machine; overrides `server.kylin_listen`
+    #[arg(long, value_name = "ADDRESS", value_parser = listen)]
+    pub kylin_listen: Option<SocketAddr>,
     /// Listen also on addresses that other machines reach when every client may do everything
     #[arg(long)]
     pub allow_unauthenticated: bool,
@@ -112,6 +115,8 @@ impl ServeArgs {
                 .map(|address| Flag::new("server.http_listen", "--http-listen", address.to_string())),
             self.flight_listen
                 .map(|address| Flag::new("server.flight_listen", "--flight-listen", address.to_string())),
+            self.kylin_listen
+                .map(|address| Flag::new("server.kylin_listen", "--kylin-listen", address.to_string())),
             self.allow_unauthenticated.then(|| {
                 Flag::new("server.allow_unauthenticated", "--allow-unauthenticated", true.to_string())
             }),

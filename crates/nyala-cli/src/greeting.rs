@@ -10,6 +10,7 @@ pub struct Ways<'w> {
     pub postgres: SocketAddr,
     pub http: SocketAddr,
     pub flight: Option<SocketAddr>,
+    pub kylin: Option<SocketAddr>,
     /// Folder of the socket for clients of this machine.
     pub socket: Option<&'w Path>,
     pub encrypted: bool,
@@ -17,7 +18,7 @@ pub struct Ways<'w> {
 
 /// Writes a line for each way in, with a command or an address that works as it stands.
 pub fn write(out: &mut impl Write, ways: Ways<'_>, example: &str) -> io::Result<()> {
-    let Ways { postgres, http, flight, socket, encrypted } = ways;
+    let Ways { postgres, http, flight, kylin, socket, encrypted } = ways;
     let scheme = if encrypted { "https" } else { "http" };
     let (postgres, http) = (reachable(postgres), reachable(http));
     writeln!(out, "  psql  psql -h {} -p {} -U nyala nyala", postgres.ip(), postgres.port())?;
@@ -31,6 +32,9 @@ pub fn write(out: &mut impl Write, ways: Ways<'_>, example: &str) -> io::Result<
     if let Some(flight) = flight.map(reachable) {
         let scheme = if encrypted { "grpc+tls" } else { "grpc" };
         writeln!(out, "  adbc  {scheme}://{flight}")?;
+    }
+    if let Some(kylin) = kylin.map(reachable) {
+        writeln!(out, "  jdbc  jdbc:kylin://{kylin}/nyala")?;
     }
     writeln!(out, "  stop  Ctrl-C")?;
     out.flush()
@@ -59,6 +63,7 @@ mod tests {
             postgres: "0.0.0.0:5433".parse().unwrap(),
             http: "[::]:8090".parse().unwrap(),
             flight: Some("0.0.0.0:50051".parse().unwrap()),
+            kylin: Some("0.0.0.0:7070".parse().unwrap()),
             socket: Some(Path::new("/run/nyala")),
             encrypted: false,
         };
@@ -68,5 +73,6 @@ mod tests {
         assert!(text.contains("psql -h '/run/nyala' -p 5433"), "{text}");
         assert!(text.contains("http://[::1]:8090/api/v1/query"), "{text}");
         assert!(text.contains("grpc://127.0.0.1:50051"), "{text}");
+        assert!(text.contains("jdbc:kylin://127.0.0.1:7070/nyala"), "{text}");
     }
 }

@@ -81,7 +81,7 @@ fn warn_if_unprotected(authentication: Authentication, encrypted: bool, running:
     match authentication {
         Authentication::None => {
             let addresses = [running.postgres_address, running.http_address];
-            for address in addresses.into_iter().chain(running.flight_address) {
+            for address in addresses.into_iter().chain(running.flight_address).chain(running.kylin_address) {
                 warn_if_open(address);
             }
         }
@@ -89,6 +89,9 @@ fn warn_if_unprotected(authentication: Authentication, encrypted: bool, running:
             warn_if_readable(running.http_address, "HTTP");
             if let Some(address) = running.flight_address {
                 warn_if_readable(address, "Flight SQL");
+            }
+            if let Some(address) = running.kylin_address {
+                warn_if_readable(address, "Kylin's API");
             }
         }
         Authentication::Password => {}
@@ -102,6 +105,7 @@ fn greet(running: &Running, opened: &Opened, encrypted: bool, example: &str) -> 
         postgres: running.postgres_address,
         http: running.http_address,
         flight: running.flight_address,
+        kylin: running.kylin_address,
         socket: running.postgres_socket.as_deref(),
         encrypted,
     };

@@ -70,6 +70,9 @@ pub struct ServerConfig {
     /// Arrow Flight SQL, by custom `127.0.0.1:50051`. Default empty: it is not served.
     #[serde(deserialize_with = "listen_or_not", serialize_with = "address_or_empty")]
     pub flight_listen: Option<SocketAddr>,
+    /// Kylin's REST API alone, by custom `127.0.0.1:7070`. Default empty: it is served at `http_listen` only.
+    #[serde(deserialize_with = "listen_or_not", serialize_with = "address_or_empty")]
+    pub kylin_listen: Option<SocketAddr>,
     /// Largest HTTP request body accepted, in bytes. Default 16 MiB.
     #[serde(deserialize_with = "size")]
     pub max_body_bytes: usize,
@@ -308,6 +311,7 @@ impl Default for ServerConfig {
             postgres_socket: PathBuf::new(),
             http_listen: SocketAddr::from(([127, 0, 0, 1], 8090)),
             flight_listen: None,
+            kylin_listen: None,
             max_body_bytes: 16 << 20,
             max_connections: 1000,
             max_pending_connections: 1024,

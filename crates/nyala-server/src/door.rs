@@ -46,7 +46,8 @@ pub struct Listen {
 impl Listen {
     /// The address of each door.
     pub fn all(config: &ServerConfig) -> impl Iterator<Item = Self> {
-        [Self::postgres(config), Self::http(config)].into_iter().chain(Self::flight(config))
+        let always = [Self::postgres(config), Self::http(config)];
+        always.into_iter().chain(Self::flight(config)).chain(Self::kylin(config))
     }
 
     pub fn postgres(config: &ServerConfig) -> Self {
@@ -60,6 +61,11 @@ impl Listen {
     /// None if the door is not wanted.
     pub fn flight(config: &ServerConfig) -> Option<Self> {
         config.flight_listen.map(|address| Self { address, key: "server.flight_listen" })
+    }
+
+    /// None if Kylin's API has no port of its own.
+    pub fn kylin(config: &ServerConfig) -> Option<Self> {
+        config.kylin_listen.map(|address| Self { address, key: "server.kylin_listen" })
     }
 
     /// Binds the address.

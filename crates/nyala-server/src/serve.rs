@@ -39,6 +39,8 @@ pub struct Running {
     pub http_address: SocketAddr,
     /// Where Flight SQL clients connect; none if they cannot.
     pub flight_address: Option<SocketAddr>,
+    /// Where Kylin's clients connect besides the address of HTTP; none if there only.
+    pub kylin_address: Option<SocketAddr>,
     /// The folder of the socket for clients of this machine; none without a socket.
     pub postgres_socket: Option<PathBuf>,
     supervisor: JoinHandle<()>,
@@ -86,14 +88,17 @@ async fn open_doors(
     let postgres = PostgresDoor::bind(&common).await?;
     let http = HttpDoor::bind(&common).await?;
     let flight = FlightDoor::bind(&common).await?;
+    let kylin = HttpDoor::bind_kylin(&common).await?;
     let (postgres_address, http_address) = (postgres.address(), http.address());
     let flight_address = flight.as_ref().map(Door::address);
+    let kylin_address = kylin.as_ref().map(Door::address);
     let postgres_socket = socket_folder(&server.postgres_socket);
 
     let mut doors = JoinSet::new();
     let bound: [Box<dyn Door>; 2] = [Box::new(postgres), Box::new(http)];
     let flight = flight.map(|door| -> Box<dyn Door> { Box::new(door) });
-    for door in bound.into_iter().chain(flight) {
+    let kylin = kylin.map(|door| -> Box<dyn Door> { Box::new(door) });
+    for door in bound.into_iter().chain(flight).chain(kylin) {
         doors.spawn(door.serve(shutdown.clone()));
     }
     let Common { metrics, readiness, .. } = common;
@@ -101,7 +106,7 @@ async fn open_doors(
 
     let grace = Duration::from_millis(server.shutdown_grace_ms);
     let supervisor = tokio::spawn(supervise(doors, engine, metrics, readiness, shutdown, grace));
-    Ok(Running { postgres_address, http_address, flight_address, postgres_socket, supervisor })
+    Ok(Running { postgres_address, http_address, flight_address, kylin_address, postgres_socket, supervisor })
 }
 
 /// Refuses addresses that more than this machine reaches, unless they were asked for expressly.

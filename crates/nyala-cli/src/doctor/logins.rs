@@ -29,8 +29,9 @@ pub fn check(config: &Config) -> Vec<Check> {
 
 /// The protection of addresses that a server agrees to listen on.
 fn protection(server: &ServerConfig) -> Check {
-    let is_local =
-        [server.postgres_listen, server.http_listen].iter().all(|address| address.ip().is_loopback());
+    let addresses = [server.postgres_listen, server.http_listen];
+    let addresses = addresses.into_iter().chain(server.flight_listen).chain(server.kylin_listen);
+    let is_local = addresses.map(|address| address.ip()).all(|ip| ip.is_loopback());
     let is_encrypted = !server.tls.certificate.as_os_str().is_empty();
     match (server.authentication, is_local) {
         (Authentication::None, true) => Check::ok(SUBJECT, "none; only this machine reaches the server"),
@@ -74,6 +75,9 @@ mod tests {
             let found = protection(&server);
             assert_eq!(found.state, expected, "{found:?}");
         };
+        let kylin =
+            ServerConfig { kylin_listen: Some(([0, 0, 0, 0], 7070).into()), ..ServerConfig::default() };
+        assert_eq!(protection(&kylin).state, State::Warning);
         let (here, everywhere) = (([127, 0, 0, 1], 8090), ([0, 0, 0, 0], 8090));
         check(here, Authentication::None, "", State::Ok);
         check(here, Authentication::Password, "", State::Ok);

@@ -192,8 +192,13 @@ fn a_certificate_that_cannot_be_used_keeps_the_server_from_starting() {
 
 #[test]
 fn addresses_that_other_machines_reach_need_a_flag() {
-    let flight = refused(&[("NYALA_SERVER__FLIGHT_LISTEN", "0.0.0.0:0")]);
-    assert!(flight.stderr.contains("`server.flight_listen` is `0.0.0.0:0`"), "{}", flight.stderr);
+    for (variable, key) in [
+        ("NYALA_SERVER__FLIGHT_LISTEN", "server.flight_listen"),
+        ("NYALA_SERVER__KYLIN_LISTEN", "server.kylin_listen"),
+    ] {
+        let finished = refused(&[(variable, "0.0.0.0:0")]);
+        assert!(finished.stderr.contains(&format!("`{key}` is `0.0.0.0:0`")), "{}", finished.stderr);
+    }
     let listen =
         [("NYALA_SERVER__HTTP_LISTEN", "0.0.0.0:0"), ("NYALA_SERVER__POSTGRES_LISTEN", "127.0.0.1:0")];
     let finished = refused(&listen);

@@ -4,10 +4,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::encryption::Keys;
 use crate::program::{run, try_run};
 use crate::python::{jar, require, script};
-use crate::server::Server;
-use crate::star::{Star, repository};
+use crate::server::{Server, send};
+use crate::star::{Star, repository, sql};
+
+const LISTEN: (&str, &str) = ("NYALA_SERVER__KYLIN_LISTEN", "127.0.0.1:0");
 
 #[test]
 fn kylinpy() {
@@ -25,6 +28,71 @@ fn jdbc() {
         check(&server, server.http, &mut driver(classes.path(), version));
     }
     server.check_alive("the JDBC drivers");
+}
+
+/// The port of its own has passwords and encryption like that of HTTP.
+#[test]
+fn a_port_of_its_own_with_passwords_and_encryption() {
+    let (star, keys, classes) = (Star::generate("0.01"), Keys::make(), compiled());
+    let data = star.built();
+    sql(&data, "CREATE USER root SUPERUSER PASSWORD 'r''oot'");
+    let variables = [
+        LISTEN,
+        ("NYALA_SERVER__AUTHENTICATION", "password"),
+        ("NYALA_SERVER__TLS__CERTIFICATE", keys.certificate.to_str().unwrap()),
+        ("NYALA_SERVER__TLS__KEY", keys.key.to_str().unwrap()),
+    ];
+    let server = Server::start_encrypted(&data, &variables);
+    let login = [("KYLIN_SSL", "true"), ("KYLIN_USER", "root"), ("KYLIN_PASSWORD", "r'oot")];
+    let address = server.kylin.unwrap();
+    check(&server, address, script("kylin_kylinpy.py").envs(login));
+    for version in VERSIONS {
+        check(&server, address, driver(classes.path(), version).envs(login));
+    }
+    let refused =
+        try_run(located(script("kylin_kylinpy.py").envs(login).env("KYLIN_PASSWORD", "x"), address));
+    assert_eq!(refused.code, Some(1), "{}", refused.stdout);
+    assert!(refused.stdout.contains("UnauthorizedError"), "{}", refused.stdout);
+}
+
+#[test]
+fn a_port_of_its_own_has_nothing_else() {
+    let server = Server::empty(&[LISTEN]);
+    let port = server.kylin.unwrap();
+    for (address, path, is_there) in [
+        (port, "/kylin/api/projects", true),
+        (port, "/healthz", false),
+        (port, "/metrics", false),
+        (port, "/console/", false),
+        (port, "/api/v1/query?sql=SELECT+1", false),
+        (port, "/kylin/api/nothing", false),
+        (server.http, "/kylin/api/projects", true),
+        (server.http, "/healthz", true),
+    ] {
+        let answer = get(address, path);
+        assert_eq!(answer.contains(" 200 OK"), is_there, "{path}: {answer}");
+        // Errors have the form that Kylin's clients read.
+        assert_eq!(answer.contains("\"exception\""), !is_there, "{path}: {answer}");
+    }
+    let wrong_method = ask(port, "DELETE", "/kylin/api/projects");
+    assert!(wrong_method.contains(" 404 ") && wrong_method.contains("\"exception\""), "{wrong_method}");
+    server.check_alive("requests to the port of Kylin's API");
+}
+
+/// A page of another site must not use a server of this machine, whatever the port.
+#[test]
+fn a_port_of_its_own_refuses_pages_of_other_sites() {
+    let server = Server::empty(&[LISTEN]);
+    let request = "GET /kylin/api/projects HTTP/1.0\r\norigin: https://evil.example\r\n\r\n";
+    let answer = String::from_utf8(send(server.kylin.unwrap(), request.as_bytes())).unwrap();
+    assert!(answer.contains(" 403 "), "{answer}");
+}
+
+#[test]
+fn there_is_no_port_of_its_own_without_an_address() {
+    let server = Server::empty(&[]);
+    assert_eq!(server.kylin, None);
+    assert!(!server.process.stdout().contains("jdbc:kylin"), "{}", server.process.stdout());
 }
 
 const VERSIONS: [&str; 3] = ["3.1.3", "4.0.3", "5.0.0-beta"];
@@ -58,4 +126,13 @@ fn check(server: &Server, address: SocketAddr, client: &mut Command) {
     let log = server.process.stderr();
     assert_eq!(finished.code, Some(0), "{}\n{}\nserver: {log}", finished.stdout, finished.stderr);
     assert!(!log.contains(" ERROR "), "the server reports faults of its own:\n{log}");
+}
+
+fn get(address: SocketAddr, path: &str) -> String {
+    ask(address, "GET", path)
+}
+
+fn ask(address: SocketAddr, method: &str, path: &str) -> String {
+    let request = format!("{method} {path} HTTP/1.0\r\n\r\n");
+    String::from_utf8(send(address, request.as_bytes())).unwrap()
 }

@@ -37,8 +37,9 @@ fn a_taken_port_names_address_and_key() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let flags = ["--postgres-listen", "--http-listen", "--flight-listen"];
-    let keys = ["server.postgres_listen", "server.http_listen", "server.flight_listen"];
+    let flags = ["--postgres-listen", "--http-listen", "--flight-listen", "--kylin-listen"];
+    let keys =
+        ["server.postgres_listen", "server.http_listen", "server.flight_listen", "server.kylin_listen"];
     for (flag, key) in flags.into_iter().zip(keys) {
         let mut command = nyala(&["serve", flag, &address, "--data-dir"]);
         command.arg(folder.path());

@@ -17,6 +17,8 @@ pub struct Server {
     pub http: SocketAddr,
     /// Where Flight SQL clients connect, if they can.
     pub flight: Option<SocketAddr>,
+    /// The port of its own of Kylin's API, if it has one.
+    pub kylin: Option<SocketAddr>,
     _folder: Option<TempDir>,
 }
 
@@ -58,7 +60,9 @@ impl Server {
         let (postgres, http) = addresses(&greeting);
         let flight = greeting.lines().find_map(|line| line.trim().strip_prefix("adbc  "));
         let flight = flight.map(|uri| uri.split("://").nth(1).unwrap().parse().unwrap());
-        Self { process, postgres, http, flight, _folder: None }
+        let kylin = greeting.lines().find_map(|line| line.trim().strip_prefix("jdbc  jdbc:kylin://"));
+        let kylin = kylin.map(|url| url.split('/').next().unwrap().parse().unwrap());
+        Self { process, postgres, http, flight, kylin, _folder: None }
     }
 
     /// Where PostgreSQL clients connect.

@@ -41,7 +41,7 @@ impl FlightDoor {
         let (listener, address) = listen.bind().await?;
         let tls = common.tls.as_ref().map(|tls| tls.offering(b"h2"));
         let connections = Connections::new("flight", listener, &common.config, tls);
-        let (shared, sessions) = (Shared::new(common), Arc::<Sessions>::default());
+        let (shared, sessions) = (Shared::new(common, address), Arc::<Sessions>::default());
         let service = FlightSql::new(&shared, Arc::clone(&sessions))?;
         let service = FlightServiceServer::new(service)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)

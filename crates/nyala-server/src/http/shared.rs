@@ -1,5 +1,6 @@
 //! State that all HTTP handlers share, and the phase of the server.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -59,20 +60,20 @@ pub struct Shared {
     pub readiness: Readiness,
     /// Largest request body, in bytes.
     pub max_body_bytes: usize,
-    /// Whether the server listens on a loopback address.
+    /// Whether the door listens on a loopback address.
     pub loopback_only: bool,
 }
 
 impl Shared {
-    /// State of the HTTP door.
-    pub fn new(common: &Common) -> Self {
+    /// State of a door at this address.
+    pub fn new(common: &Common, address: SocketAddr) -> Self {
         Self {
             engine: Arc::clone(&common.engine),
             authenticator: Arc::clone(&common.authenticator),
             metrics: common.metrics.clone(),
             readiness: common.readiness.clone(),
             max_body_bytes: common.config.max_body_bytes,
-            loopback_only: common.config.http_listen.ip().is_loopback(),
+            loopback_only: address.ip().is_loopback(),
         }
     }
 }

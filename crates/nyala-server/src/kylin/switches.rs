@@ -24,7 +24,7 @@ fn named<'a>(
     name: &'a str,
     project: Option<&'a str>,
 ) -> BoxFuture<'a, Result<Cube, KylinError>> {
-    async move { find(&session_in(shared, options, None)?, name, project).await }.boxed()
+    async move { Ok(find(&session_in(shared, options, None)?, name, project).await?) }.boxed()
 }
 
 /// Every cube that is built answers, so that there is nothing to do for one.

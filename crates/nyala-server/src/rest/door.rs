@@ -1,4 +1,4 @@
-//! The HTTP door.
+//! The HTTP door, and the port that has Kylin's API alone.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::router;
+use super::{kylin_router, router};
 use crate::door::{Common, Door, Listen};
 use crate::error::ServeError;
 use crate::http::{self, Connections, Shared};
@@ -21,11 +21,28 @@ pub struct HttpDoor {
 }
 
 impl HttpDoor {
-    /// Binds the address.
+    /// Binds the address of all routes.
     pub async fn bind(common: &Common) -> Result<Self, ServeError> {
-        let (listener, address) = Listen::http(&common.config).bind().await?;
-        let connections = Connections::new("http", listener, &common.config, common.tls.clone());
-        Ok(Self { address, connections, router: router(Shared::new(common)) })
+        Self::at(Listen::http(&common.config), "http", common, router).await
+    }
+
+    /// Binds the address of Kylin's API; none if there is none to listen on.
+    pub async fn bind_kylin(common: &Common) -> Result<Option<Self>, ServeError> {
+        match Listen::kylin(&common.config) {
+            Some(listen) => Self::at(listen, "kylin", common, kylin_router).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn at(
+        listen: Listen,
+        door: &'static str,
+        common: &Common,
+        router: fn(Shared) -> Router,
+    ) -> Result<Self, ServeError> {
+        let (listener, address) = listen.bind().await?;
+        let connections = Connections::new(door, listener, &common.config, common.tls.clone());
+        Ok(Self { address, connections, router: router(Shared::new(common, address)) })
     }
 }
 

@@ -19,4 +19,4 @@ mod rows;
 mod whole;
 
 pub use door::HttpDoor;
-pub use router::router;
+pub use router::{kylin_router, router};

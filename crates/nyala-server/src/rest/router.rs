@@ -35,12 +35,6 @@ pub fn router(shared: Shared) -> Router {
         .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
         .route_layer(from_fn(whole::for_old_clients))
         .route_layer(from_fn(count));
-    let kylin = crate::kylin::routes()
-        .route_layer(from_fn_with_state(shared.clone(), compressed::decompress))
-        .route_layer(from_fn_with_state(shared.clone(), login::require))
-        .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
-        .route_layer(from_fn(whole::for_old_clients))
-        .route_layer(from_fn(count));
     let metrics = Router::new()
         .route("/metrics", get(render_metrics))
         .route("/debug/tasks", get(queries::tasks))
@@ -53,7 +47,7 @@ pub fn router(shared: Shared) -> Router {
         .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign));
     Router::new()
         .merge(api)
-        .merge(kylin)
+        .merge(kylin(&shared))
         .route("/healthz", get(health::live))
         .route("/readyz", get(health::ready))
         .merge(metrics)
@@ -63,6 +57,23 @@ pub fn router(shared: Shared) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(shared.max_body_bytes))
         .with_state(shared)
+}
+
+/// Kylin's API alone.
+pub fn kylin_router(shared: Shared) -> Router {
+    kylin(&shared)
+        .fallback(crate::kylin::not_found)
+        .layer(DefaultBodyLimit::max(shared.max_body_bytes))
+        .with_state(shared)
+}
+
+fn kylin(shared: &Shared) -> Router<Shared> {
+    crate::kylin::routes()
+        .route_layer(from_fn_with_state(shared.clone(), compressed::decompress))
+        .route_layer(from_fn_with_state(shared.clone(), login::require))
+        .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
+        .route_layer(from_fn(whole::for_old_clients))
+        .route_layer(from_fn(count))
 }
 
 async fn index() -> Json<Value> {
