@@ -7,6 +7,7 @@ Where the server is comes from HTTPHOST and HTTPPORT. With KYLIN_USER and KYLIN_
 import datetime
 import os
 import time
+from contextlib import contextmanager
 
 from kylinpy.client import InternalServerError
 from kylinpy.exceptions import KylinCubeError, KylinQueryError
@@ -59,6 +60,27 @@ def finished(job):
             break
         time.sleep(0.1)
     equal(state, "FINISHED")
+
+
+@contextmanager
+def years():
+    """A cube with a segment a year, which is dropped afterwards."""
+    OLD.query(
+        "CREATE CUBE ssb_years PARTITION BY RANGE (lo_orderdate) EVERY INTERVAL '1 year' AS "
+        "SELECT lo_discount, sum(lo_tax) FROM lineorder GROUP BY lo_discount"
+    )
+    try:
+        finished(OLD.service.build("ssb_years", "BUILD", 0, 0)["uuid"])
+        yield "ssb_years"
+    finally:
+        OLD.service.drop_cube("ssb_years")
+
+
+def segments_of(cube):
+    """The segments of a cube by name; the same in both dialects."""
+    old = call(OLD, "get", f"/cubes/{cube}")["segments"]
+    equal(NEW.service.list_segment(cube)["value"], old)
+    return {segment["name"]: segment for segment in old}
 
 
 @check
@@ -240,6 +262,19 @@ def statements():
     sql = call(OLD, "get", "/cubes/ssb/sql")["sql"]
     assert sql.startswith("CREATE CUBE public.ssb AS SELECT d_year"), sql
     equal(rows(OLD, "SHOW CREATE CUBE ssb")[0][2], sql)
+
+
+@check
+def segments():
+    """segments are named by the times that their rows lie between"""
+    [whole] = segments_of("ssb").values()
+    equal((whole["name"], whole["date_range_start"], whole["date_range_end"]), ("FULL_BUILD", 0, 2**63 - 1))
+    with years() as cube:
+        found = segments_of(cube)
+        equal(sorted(found), [f"{year}0101000000_{year + 1}0101000000" for year in range(1992, 1999)])
+        first = found["19920101000000_19930101000000"]
+        equal((first["date_range_start"], first["date_range_end"]), (694224000000, 725846400000))
+        equal(first["status"], "READY")
 
 
 @check

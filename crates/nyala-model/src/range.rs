@@ -176,6 +176,18 @@ impl RangePartition {
         }
     }
 
+    /// Milliseconds from 1970-01-01 00:00 UTC to a key; none for plain numbers, and beyond the calendar or 64 bits.
+    pub fn ms_of(&self, key: i64) -> Option<i64> {
+        match self.kind {
+            KeyKind::Integer => None,
+            KeyKind::Date | KeyKind::CalendarInteger => self.day_of(key)?.checked_mul(SECONDS_PER_DAY * 1000),
+            KeyKind::Timestamp { per_second } => {
+                let (seconds, ticks) = (key.div_euclid(per_second), key.rem_euclid(per_second));
+                seconds.checked_mul(1000)?.checked_add(ticks * 1000 / per_second)
+            }
+        }
+    }
+
     /// A key as text of its value.
     pub fn show(&self, key: i64) -> String {
         let text = match self.kind {
@@ -267,6 +279,20 @@ mod tests {
         let quarters = division(KeyKind::Timestamp { per_second: 1_000_000 }, Step::Months(3));
         let range = quarters.range_of(-1).map(|range| quarters.show_range(range));
         assert_eq!(range.as_deref(), Some("[1969-10-01 00:00:00, 1970-01-01 00:00:00)"));
+    }
+
+    #[test]
+    fn keys_of_times_are_milliseconds_too() {
+        let check = |kind: KeyKind, key: i64, expected: Option<i64>| {
+            assert_eq!(division(kind, Step::Days(1)).ms_of(key), expected, "{key}");
+        };
+        check(KeyKind::Date, 1, Some(86_400_000));
+        check(KeyKind::CalendarInteger, 19_700_103, Some(172_800_000));
+        check(KeyKind::Timestamp { per_second: 1 }, 7, Some(7000));
+        check(KeyKind::Timestamp { per_second: 1_000_000_000 }, -1, Some(-1));
+        check(KeyKind::Timestamp { per_second: 1_000_000_000 }, i64::MAX, Some(9_223_372_036_854));
+        check(KeyKind::Timestamp { per_second: 1 }, i64::MAX, None);
+        check(KeyKind::Integer, 7, None);
     }
 
     #[test]

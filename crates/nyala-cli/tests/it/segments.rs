@@ -98,6 +98,34 @@ async fn ranges_without_a_segment_are_read_from_the_tables() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_bounds_of_ranges_are_columns() {
+    let test = sales().await;
+    test.run(CUBE).await;
+    let bounds = |of: &str| {
+        let sql = format!("SELECT range, range_from, range_to FROM system.segments WHERE cube = '{of}'");
+        let test = &test;
+        async move { sorted(test.run(&sql).await) }
+    };
+    let (january, february) = ([JANUARY, "2024-01-01", "2024-02-01"], [FEBRUARY, "2024-02-01", "2024-03-01"]);
+    test.run("BUILD CUBE c FROM '2024-02-01' TO '2024-03-01'").await;
+    let missing = ["[2024-03-01, 2024-03-21)", "2024-03-01", "2024-03-21"];
+    assert_eq!(bounds("c").await, [january, february, missing]);
+    write_parquet(&test.path("sales/c.parquet"), &[days(80, 85, true)]);
+    test.run("BUILD CUBE c").await;
+    let march = [MARCH, "2024-03-01", "2024-04-01"];
+    assert_eq!(bounds("c").await, [january, february, march, ["null", "NULL", "NULL"]]);
+    // They are what a statement over the range takes.
+    let [_, from, to] = february;
+    test.run(&format!("REFRESH CUBE c FROM '{from}' TO '{to}'")).await;
+    test.run("CREATE CUBE w AS SELECT shop, count(*) FROM sales GROUP BY shop").await;
+    test.run("BUILD CUBE w").await;
+    assert_eq!(bounds("w").await, [["all rows", "NULL", "NULL"]]);
+    let shown = test.run("SHOW SEGMENTS FOR w").await.remove(0);
+    assert_eq!(shown[3], "all rows", "columns of before stay where they were");
+    assert_eq!(shown[12..], ["NULL", "NULL"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cuboid_without_the_date_answers_what_whole_segments_hold() {
     let test = sales().await;
     test.run(CUBE).await;

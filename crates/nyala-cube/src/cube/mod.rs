@@ -47,7 +47,7 @@ pub use describe::{
 };
 pub use finish::FinishAggregatePlanner;
 pub use live::{LiveVersions, live_tables};
-pub use partition::{PartitionColumn, show_range};
+pub use partition::{PartitionColumn, show_bounds, show_range};
 pub use rewrite::{Asked, BlockReport, Chosen, CubeIndex, ReadyCube, Report, Routing, rewrite};
 pub use shape::{quoted, shape_of, show_shape};
 pub use statement::create_statement;

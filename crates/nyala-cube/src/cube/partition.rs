@@ -175,6 +175,17 @@ impl PartitionColumn {
     }
 }
 
+/// The first value of a segment's range and the first after it, as FROM and TO take them. None where the range has no such
+/// end, or is not one of a column.
+pub fn show_bounds(
+    division: Option<&RangePartition>,
+    range: SegmentRange,
+) -> (Option<String>, Option<String>) {
+    let (Some(division), SegmentRange::Keys(keys)) = (division, range) else { return (None, None) };
+    let shown = |key: i64, endless: i64| (key != endless).then(|| division.show(key));
+    (shown(keys.from, i64::MIN), shown(keys.to, i64::MAX))
+}
+
 /// A segment's range for people.
 pub fn show_range(division: Option<&RangePartition>, range: SegmentRange) -> String {
     match (division, range) {

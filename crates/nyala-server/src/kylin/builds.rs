@@ -15,6 +15,7 @@ use super::cubes::find;
 use super::error::KylinError;
 use super::jobs::{self, shown};
 use super::request;
+use super::segments::utc_text;
 use super::session::{literal, rows, session_in, sql_name};
 use crate::http::{Caller, Shared};
 
@@ -143,11 +144,10 @@ fn begin<'a>(
 
 /// A time as a literal of SQL.
 fn time_text(ms: i64) -> Result<String, KylinError> {
-    let array = arrow::array::TimestampMillisecondArray::from(vec![ms]);
-    let at = array.value_as_datetime(0);
-    let at =
-        at.ok_or_else(|| KylinError::invalid(format!("{ms} milliseconds are no time of the calendar")))?;
-    Ok(literal(&at.format("%Y-%m-%d %H:%M:%S").to_string()))
+    let text = utc_text(ms, "%Y-%m-%d %H:%M:%S");
+    let text =
+        text.ok_or_else(|| KylinError::invalid(format!("{ms} milliseconds are no time of the calendar")))?;
+    Ok(literal(&text))
 }
 
 #[cfg(test)]

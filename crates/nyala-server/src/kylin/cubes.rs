@@ -1,4 +1,4 @@
-//! Cubes and their segments, which Kylin 5 calls models and segments.
+//! Cubes, which Kylin 5 calls models.
 
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
@@ -13,7 +13,8 @@ use super::answer::{Dialect, Page};
 use super::description::Described;
 use super::error::KylinError;
 use super::request::flag;
-use super::session::{literal, rows, schema_of, session_in, sql_name};
+use super::segments::{Segment, segments_of};
+use super::session::{rows, schema_of, session_in, sql_name};
 use crate::http::{Caller, Shared};
 
 #[derive(Debug, Deserialize)]
@@ -90,43 +91,14 @@ fn all<'a>(session: &'a Session, project: Option<&'a str>) -> BoxFuture<'a, Resu
     .boxed()
 }
 
-/// The segments of a cube.
-fn segments_of<'a>(
-    session: &'a Session,
-    cube: &'a QualifiedName,
-) -> BoxFuture<'a, Result<Vec<Value>, QueryError>> {
-    let sql = format!(
-        "SELECT segment, \"range\", state, bytes, source_rows, CAST(extract(epoch FROM built_at) * 1000 AS BIGINT) \
-         FROM system.segments WHERE schema = {} AND cube = {} AND segment IS NOT NULL ORDER BY segment",
-        literal(&cube.schema),
-        literal(&cube.name)
-    );
-    async move { Ok(rows(session, &sql).await?.into_iter().map(segment).collect()) }.boxed()
-}
-
-fn segment(row: Vec<Option<String>>) -> Value {
-    let mut cells = row.into_iter();
-    let mut next = || cells.next().flatten().unwrap_or_default();
-    let (id, range, state) = (next(), next(), next());
-    let mut number = || next().parse::<u64>().unwrap_or(0);
-    let (bytes, rows, built_at) = (number(), number(), number());
-    let state = if matches!(state.as_str(), "building" | "interrupted") { "NEW" } else { "READY" };
-    json!({
-        "uuid": id,
-        "id": id,
-        "name": range,
-        "status": state,
-        "size_kb": bytes / 1024,
-        "bytes_size": bytes,
-        "input_records": rows,
-        "row_count": rows,
-        "last_build_time": built_at,
-    })
-}
-
 /// A cube with its segments, as Kylin up to version 4 shows it.
-pub fn shown_cube<'a>(session: &'a Session, cube: &'a Cube) -> BoxFuture<'a, Result<Value, QueryError>> {
+pub fn shown_cube<'a>(
+    shared: &'a Shared,
+    session: &'a Session,
+    cube: &'a Cube,
+) -> BoxFuture<'a, Result<Value, QueryError>> {
     async move {
+        let segments = segments_of(shared, session, &cube.name).await?;
         Ok(json!({
             "uuid": cube.name.to_string(),
             "name": cube.name.name,
@@ -137,7 +109,7 @@ pub fn shown_cube<'a>(session: &'a Session, cube: &'a Cube) -> BoxFuture<'a, Res
             "size_kb": cube.bytes / 1024,
             "input_records_count": cube.source_rows,
             "last_modified": cube.built_at_ms,
-            "segments": segments_of(session, &cube.name).await?,
+            "segments": segments.iter().map(Segment::shown).collect::<Vec<Value>>(),
         }))
     }
     .boxed()
@@ -154,7 +126,7 @@ pub async fn list(
     let mut found = Vec::new();
     for cube in all(&session, wanted.project.as_deref()).await? {
         if wanted.means(&cube) {
-            found.push(shown_cube(&session, &cube).await?);
+            found.push(shown_cube(&shared, &session, &cube).await?);
         }
     }
     Ok(dialect.list(found, wanted.page(dialect)))
@@ -239,7 +211,7 @@ pub async fn one(
 ) -> Result<Response, KylinError> {
     let session = session_in(&shared, options, None)?;
     let cube = find(&session, &cube, of.project.as_deref()).await?;
-    Ok(dialect.value(shown_cube(&session, &cube).await?))
+    Ok(dialect.value(shown_cube(&shared, &session, &cube).await?))
 }
 
 /// Drops a cube.
@@ -254,17 +226,4 @@ pub async fn remove(
     let cube = find(&session, &cube, of.project.as_deref()).await?;
     rows(&session, &format!("DROP CUBE {}", sql_name(&cube.name))).await?;
     Ok(dialect.value(json!("")))
-}
-
-/// The segments of a cube.
-pub async fn segments(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    Path(model): Path<String>,
-    Query(wanted): Query<Wanted>,
-) -> Result<Response, KylinError> {
-    let session = session_in(&shared, options, None)?;
-    let cube = find(&session, &model, wanted.project.as_deref()).await?;
-    Ok(dialect.list(segments_of(&session, &cube.name).await?, wanted.page(dialect)))
 }

@@ -21,6 +21,7 @@ mod query;
 mod request;
 mod routes;
 mod running;
+mod segments;
 mod session;
 mod switches;
 mod translate;

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::routing::{delete, get, post, put};
 
 use super::error::not_found;
-use super::{builds, cubes, definition, jobs, metadata, query, running, switches};
+use super::{builds, cubes, definition, jobs, metadata, query, running, segments, switches};
 use crate::http::Shared;
 
 /// All routes, below `/kylin/api`.
@@ -61,7 +61,7 @@ fn of_models() -> Router<Shared> {
         .route("/models/{model}/indexes", get(definition::indexes))
         .route(
             "/models/{model}/segments",
-            get(cubes::segments)
+            get(segments::list)
                 .post(builds::build_segments)
                 .put(builds::change_segments)
                 .delete(switches::delete_segments),

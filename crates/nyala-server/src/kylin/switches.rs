@@ -38,7 +38,7 @@ pub async fn enable(
     let session = session_in(&shared, options, None)?;
     let cube = find(&session, &cube, of.project.as_deref()).await?;
     check_answers(&cube)?;
-    Ok(dialect.value(shown_cube(&session, &cube).await?))
+    Ok(dialect.value(shown_cube(&shared, &session, &cube).await?))
 }
 
 fn check_answers(cube: &Cube) -> Result<(), KylinError> {
@@ -185,7 +185,7 @@ pub async fn clone_cube(
         .ok_or_else(|| KylinError::invalid(format!("the statement of cube `{}` has no name", cube.name)))?;
     rows(&session, &statement).await?;
     let made = find(&session, &name.to_string(), None).await?;
-    Ok(dialect.value(shown_cube(&session, &made).await?))
+    Ok(dialect.value(shown_cube(&shared, &session, &made).await?))
 }
 
 /// The statement of a cube, `CREATE CUBE schema.cube …`, with another name.

@@ -9,7 +9,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::ObjectName;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_cube::cube::{Coverage, show_range};
+use nyala_cube::cube::{Coverage, show_bounds, show_range};
 use nyala_cube::live::Pins;
 use nyala_model::{
     CubeEntry, DimensionSet, KeyRange, KeySet, NodeEntry, NodeId, QualifiedName, SegmentEntry, SegmentRange,
@@ -92,6 +92,8 @@ pub fn schema() -> SchemaRef {
         number("bytes"),
         time("built_at"),
         text("node"),
+        text("range_from"),
+        text("range_to"),
     ]))
 }
 
@@ -139,6 +141,8 @@ pub fn segments(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordB
     }
     let ranges: Vec<String> =
         rows.iter().map(|row| show_range(row.cube.definition.partition.as_ref(), row.range)).collect();
+    let bounds: Vec<(Option<String>, Option<String>)> =
+        rows.iter().map(|row| show_bounds(row.cube.definition.partition.as_ref(), row.range)).collect();
     let count = |count: fn(&SegmentEntry) -> u64| numbers(rows.iter().map(move |r| r.segment.map(count)));
     let columns: Vec<ArrayRef> = vec![
         texts(rows.iter().map(|row| Some(row.cube.name.schema.as_str()))),
@@ -153,6 +157,8 @@ pub fn segments(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordB
         count(|segment| segment.cuboids.iter().map(|cuboid| cuboid.bytes).sum()),
         times(rows.iter().map(|row| Some(row.segment?.built_at_ms).filter(|ms| *ms > 0))),
         texts(rows.iter().map(|row| Some(row.segment?.node.0.as_str()).filter(|node| !node.is_empty()))),
+        texts(bounds.iter().map(|(from, _)| from.as_deref())),
+        texts(bounds.iter().map(|(_, to)| to.as_deref())),
     ];
     batch(schema(), columns)
 }
