@@ -32,6 +32,7 @@ class CubeStatus:
     rows: int | None
     bytes: int | None
     built_at: datetime | None
+    answers: bool = True
 
 
 @dataclass(frozen=True)

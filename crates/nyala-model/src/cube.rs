@@ -73,13 +73,13 @@ pub struct CubeDefinition {
     /// Number of times it was altered.
     #[serde(default)]
     pub revision: u32,
-    /// Automatic maintenance of its segments.
+    /// Automatic maintenance of its segments, and whether they answer.
     #[serde(default)]
     pub options: CubeOptions,
 }
 
-/// Automatic maintenance of a cube's segments. None by default.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Automatic maintenance of a cube's segments, none by default, and whether they answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CubeOptions {
     /// Segments are kept this far back from the end of the newest; none keeps all.
@@ -95,6 +95,21 @@ pub struct CubeOptions {
     /// few.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fold_after_ms: Option<u64>,
+    /// Whether queries are answered from it. If not, it is built and kept all the same.
+    pub answers: bool,
+}
+
+impl Default for CubeOptions {
+    fn default() -> Self {
+        Self {
+            retention: None,
+            auto_merge: Vec::new(),
+            auto_refresh: false,
+            fold_rows: None,
+            fold_after_ms: None,
+            answers: true,
+        }
+    }
 }
 
 impl CubeDefinition {
@@ -222,6 +237,15 @@ mod tests {
             wider: false,
             files: vec![],
         }
+    }
+
+    #[test]
+    fn cubes_of_older_catalogs_answer() {
+        let read = |json: &str| serde_json::from_str::<CubeOptions>(json).unwrap();
+        assert_eq!(read("{}"), CubeOptions::default());
+        assert!(read(r#"{"retention": null, "auto_merge": [], "auto_refresh": true}"#).answers);
+        let off = CubeOptions { answers: false, ..CubeOptions::default() };
+        assert_eq!(read(&serde_json::to_string(&off).unwrap()), off);
     }
 
     #[test]

@@ -252,6 +252,7 @@ pub fn definition(sources: &[&str]) -> CubeDefinition {
             auto_refresh: true,
             fold_rows: Some(1000),
             fold_after_ms: None,
+            answers: false,
         },
         partition: Some(RangePartition {
             column: text("day"),

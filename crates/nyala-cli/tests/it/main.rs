@@ -106,6 +106,7 @@ mod sql_bombs;
 mod star;
 mod statements;
 mod states;
+mod switched_off;
 mod tidy;
 mod tpch;
 mod trouble;

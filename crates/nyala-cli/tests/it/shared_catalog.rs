@@ -119,6 +119,13 @@ fn what_one_node_does_the_others_know() {
         other.try_query(SUM).status == 200 && is_answered_from_cube(&other)
     });
     assert_eq!(other.query(SUM), one.query_tables(SUM));
+    one.query("ALTER CUBE c SET (answers = off)");
+    eventually("the cube is off on the other node", PATIENCE, || !is_answered_from_cube(&other));
+    // The right to alter it is given back behind the statement.
+    eventually("the other node switches it on", PATIENCE, || {
+        other.try_query("ALTER CUBE c SET (answers = on)").status == 200
+    });
+    eventually("the cube is on again", PATIENCE, || is_answered_from_cube(&one));
     let jobs = other.query("SHOW JOBS");
     assert_eq!(jobs[0][3], "done", "{jobs:?}");
     let nodes = other.query("SELECT state, count(*) FROM system.nodes GROUP BY state");

@@ -20,9 +20,8 @@ pub fn options(
             "retention" => before.retention = Some(width(option, &option.value, division)?),
             "auto_merge" if off => before.auto_merge.clear(),
             "auto_merge" => before.auto_merge = tiers(option, division)?,
-            "auto_refresh" if off => before.auto_refresh = false,
-            "auto_refresh" if option.value.eq_ignore_ascii_case("on") => before.auto_refresh = true,
-            "auto_refresh" => return Err(wrong(option, "on or off")),
+            "auto_refresh" => before.auto_refresh = is_on(option)?,
+            "answers" => before.answers = is_on(option)?,
             "fold_rows" if off => before.fold_rows = None,
             "fold_rows" => before.fold_rows = Some(fold_rows(option)?),
             "fold_after" if off => before.fold_after_ms = None,
@@ -30,25 +29,41 @@ pub fn options(
             other => {
                 let message = format!("a cube has no option `{other}`");
                 return Err(QueryError::new(ErrorKind::UndefinedObject, message)
-                    .hint("there are retention, auto_merge and auto_refresh, and fold_rows and fold_after over live tables"));
+                    .hint("there are answers, retention, auto_merge and auto_refresh, and fold_rows and fold_after over live tables"));
             }
         }
     }
     Ok(before)
 }
 
-/// The options of a statement after `set`: later options win. An option that is off is left out, unless it is
-/// on by default, like the refresh of a cube over a live table.
+fn is_on(option: &StatementOption) -> Result<bool> {
+    match option.value.to_ascii_lowercase().as_str() {
+        "on" => Ok(true),
+        OFF => Ok(false),
+        _ => Err(wrong(option, "on or off")),
+    }
+}
+
+/// The options of a statement after `set`: later options win, and those that say what holds without them are left out.
 pub fn written(before: &[StatementOption], set: &[StatementOption], is_live: bool) -> Vec<StatementOption> {
     let mut all: Vec<StatementOption> = Vec::new();
     for option in before.iter().chain(set) {
         all.retain(|other| other.name != option.name);
-        let is_news = is_live && option.name == "auto_refresh";
-        if is_news || !option.value.eq_ignore_ascii_case(OFF) {
+        if !is_default(option, is_live) {
             all.push(option.clone());
         }
     }
     all
+}
+
+/// Whether the option may be left out. Cubes answer by default, and those over live tables are refreshed.
+fn is_default(option: &StatementOption, is_live: bool) -> bool {
+    let off = option.value.eq_ignore_ascii_case(OFF);
+    match option.name.as_str() {
+        "answers" => !off,
+        "auto_refresh" if is_live => false,
+        _ => off,
+    }
 }
 
 /// Reads `1 month, 1 year`: ranges of each width must fill the next width exactly.

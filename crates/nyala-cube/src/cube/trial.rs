@@ -223,7 +223,9 @@ impl Trials {
             }
             SegmentRange::Whole | SegmentRange::Keys(_) | SegmentRange::Nulls => vec![chosen],
         };
-        let entry = CubeEntry { segments, ..self.cube.entry.as_ref().clone() };
+        let mut entry = CubeEntry { segments, ..self.cube.entry.as_ref().clone() };
+        // A cube that is switched off is compared, too: it may be switched on.
+        entry.definition.options.answers = true;
         ReadyCube {
             entry: Arc::new(entry),
             compiled: self.cube.compiled.clone(),

@@ -175,6 +175,9 @@ fn answer<'a>(
     forms: &'a [Form],
     simplify: &SimplifyContext,
 ) -> std::result::Result<Answer<'a>, Miss> {
+    if let Some(reason) = cube.why_off() {
+        return Err(Miss::new(reason));
+    }
     let compiled = cube.compiled.as_ref().map_err(|reason| Miss::new(reason.clone()))?;
     let mut first = None;
     for form in forms {
@@ -255,7 +258,8 @@ fn report_unfit(aggregate: &Aggregate, routing: &Routing<'_>, miss: &Miss, repor
         Ok(TreeNodeRecursion::Continue)
     });
     let cubes = facts.iter().flat_map(|table| routing.cubes.over_table(table));
-    let lines = cubes.map(|cube| (cube.entry.name.to_string(), miss.to_string()));
+    let reason = |cube: &Arc<ReadyCube>| cube.why_off().unwrap_or_else(|| miss.to_string());
+    let lines = cubes.map(|cube| (cube.entry.name.to_string(), reason(cube)));
     let misses: Vec<(String, String)> = lines.take(if routing.explains { usize::MAX } else { 1 }).collect();
     if !misses.is_empty() {
         report.blocks.push(BlockReport { chosen: None, misses });

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::array::{ArrayRef, BooleanArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::ObjectName;
 use futures::FutureExt;
@@ -88,6 +88,7 @@ pub fn cubes_schema() -> SchemaRef {
         number("rows"),
         number("bytes"),
         time("built_at"),
+        Field::new("answers", DataType::Boolean, true),
     ]))
 }
 
@@ -104,6 +105,7 @@ pub fn cubes(engine: &Engine) -> Result<RecordBatch> {
     let total = |count: fn(&SegmentEntry) -> u64| {
         numbers(each().map(move |cube| built(cube).then(|| ready_segments(cube).map(count).sum())))
     };
+    let answers: BooleanArray = each().map(|cube| Some(cube.definition.options.answers)).collect();
     let built_at = each().map(|cube| ready_segments(cube).map(|segment| segment.built_at_ms).max());
     let columns: Vec<ArrayRef> = vec![
         texts(each().map(|cube| Some(cube.name.schema.as_str()))),
@@ -117,6 +119,7 @@ pub fn cubes(engine: &Engine) -> Result<RecordBatch> {
         total(|segment| segment.cuboids.iter().map(|cuboid| cuboid.rows).sum()),
         total(|segment| segment.cuboids.iter().map(|cuboid| cuboid.bytes).sum()),
         times(built_at),
+        Arc::new(answers),
     ];
     batch(cubes_schema(), columns)
 }

@@ -11,9 +11,11 @@ pub struct Unneeded<'a> {
     pub reason: String,
 }
 
-/// Cubes of `snapshot` that are the same as another one, or that none of many queries read since they were built.
+/// Cubes of `snapshot` that are the same as another one, or that none of many queries read since they were built. One that is
+/// switched off is neither: no query could read it.
 pub fn unneeded<'a>(snapshot: &'a CatalogSnapshot, history: &[&QueryHistoryEntry]) -> Vec<Unneeded<'a>> {
-    let cubes: Vec<&CubeEntry> = snapshot.cubes.values().map(AsRef::as_ref).collect();
+    let answering = snapshot.cubes.values().filter(|cube| cube.definition.options.answers);
+    let cubes: Vec<&CubeEntry> = answering.map(AsRef::as_ref).collect();
     let reason = |(i, cube): (usize, &&'a CubeEntry)| {
         let twin = cubes.iter().take(i).find(|other| is_same(other, cube));
         let reason = match twin {

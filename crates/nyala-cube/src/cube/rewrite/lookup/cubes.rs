@@ -10,6 +10,7 @@ use crate::cube::block::Block;
 use crate::cube::compile::CompiledCube;
 use crate::cube::coverage::Coverage;
 use crate::cube::live::{LiveVersions, live_tables};
+use crate::cube::shape::quoted;
 use crate::live::Pins;
 
 /// A cube of the snapshot with its compiled definition, or why it cannot be used.
@@ -35,6 +36,20 @@ impl ReadyCube {
             }
             _ => Arc::clone(self),
         }
+    }
+
+    /// Whether queries may be answered from it, once it is built.
+    pub fn answers(&self) -> bool {
+        self.entry.definition.options.answers
+    }
+
+    /// Why no query is answered from it, if it is switched off.
+    pub fn why_off(&self) -> Option<String> {
+        let QualifiedName { schema, name } = &self.entry.name;
+        (!self.answers()).then(|| {
+            let name = format!("{}.{}", quoted(schema), quoted(name));
+            format!("it is switched off; run ALTER CUBE {name} SET (answers = on)")
+        })
     }
 
     /// Whether it reads a live table.

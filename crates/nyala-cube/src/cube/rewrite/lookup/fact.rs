@@ -100,12 +100,15 @@ impl FactIndex {
         self.pairs.get(&pair_key(block, left, right)?)
     }
 
-    /// Adds a cube; it answers nothing if it is not built or cannot be used.
+    /// Adds a cube; it answers nothing if it is not built, switched off, or cannot be used.
     pub fn add(&mut self, cube: Arc<ReadyCube>) {
         let (position, first) = (self.cubes.len(), self.units.len());
         let sets: BTreeSet<DimensionSet> =
             built(&cube).flat_map(|segment| segment.cuboids.iter().map(|cuboid| cuboid.dimensions)).collect();
         self.cubes.push(Arc::clone(&cube));
+        if !cube.answers() {
+            return;
+        }
         let Ok(compiled) = &cube.compiled else { return };
         self.units.extend(sets.into_iter().map(|dimensions| Unit { cube: position, dimensions }));
         let added = Added { compiled, all: (first..self.units.len()).collect(), first };
