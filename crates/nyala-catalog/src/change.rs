@@ -189,6 +189,11 @@ pub enum Change {
         /// The segment.
         segment: SegmentId,
     },
+    /// Forgets segments in any state, of those that are still there. Their files are not touched.
+    DropSegments {
+        /// The segments.
+        segments: Vec<SegmentId>,
+    },
     /// Forgets a segment that is not ready. Its files are not touched.
     DropUnfinished {
         /// The segment.

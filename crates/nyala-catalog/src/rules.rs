@@ -6,6 +6,7 @@
 //! Ids need no counter: a transaction creates at most one object, and the object's id is the version
 //! of that transaction. Versions only grow, so an id is never given twice, not even after a drop.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use nyala_model::suggest::nearest;
@@ -113,6 +114,7 @@ fn edits(base: &CatalogSnapshot, id: u64, change: &Change) -> Edits {
             let (cube, segment) = find_segment(base, *segment)?;
             Ok(vec![Edit::RemoveSegment(cube.as_ref().into(), segment.id)])
         }
+        Change::DropSegments { segments } => Ok(drop_segments(base, segments)),
         Change::CreateRole { role, if_not_exists } => roles::create(base, role, *if_not_exists),
         Change::AlterRole { name, change } => roles::alter(base, name, change),
         Change::DropRole { name, if_exists } => roles::drop(base, name, *if_exists),
@@ -281,6 +283,16 @@ fn check_revision(cube: &CubeEntry, revision: u32) -> Result<(), CatalogError> {
         return Ok(());
     }
     Err(CatalogError::Altered { name: cube.name.to_string() })
+}
+
+fn drop_segments(base: &CatalogSnapshot, segments: &[SegmentId]) -> Vec<Edit> {
+    let wanted: BTreeSet<SegmentId> = segments.iter().copied().collect();
+    let mut edits = Vec::new();
+    for cube in base.cubes.values() {
+        let dropped = cube.segments.iter().filter(|segment| wanted.contains(&segment.id));
+        edits.extend(dropped.map(|segment| Edit::RemoveSegment(cube.as_ref().into(), segment.id)));
+    }
+    edits
 }
 
 fn publish_segment(

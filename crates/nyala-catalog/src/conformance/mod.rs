@@ -46,6 +46,7 @@ macro_rules! conformance_tests {
                 a_ready_segment_is_immutable,
                 a_cuboid_is_replaced_where_it_stands,
                 dropped_segments_are_gone,
+                segments_are_dropped_together,
                 missing_ids_are_refused,
             ],
             altered: [

@@ -151,6 +151,26 @@ pub async fn dropped_segments_are_gone(backend: &dyn Backend) {
     subject.refuse(publish(last), &gone).await;
 }
 
+pub async fn segments_are_dropped_together(backend: &dyn Backend) {
+    let subject = with_cube(backend).await;
+    subject.make(create_cube("other", &["sales"])).await;
+    let keys = |from| SegmentRange::Keys(KeyRange { from, to: from + 10 });
+    let mut all = Vec::new();
+    for from in [0, 10, 20] {
+        let segment = subject.begin_range("revenue", keys(from)).await;
+        subject.make(add(segment, 1, 10)).await;
+        subject.make(publish(segment)).await;
+        all.push(segment);
+    }
+    let (building, far) = (subject.begin_range("revenue", keys(30)).await, subject.begin("other").await);
+    let before = subject.catalog.snapshot().version;
+    let gone = vec![all[0], all[2], building, SegmentId(999)];
+    subject.make(Change::DropSegments { segments: gone.clone() }).await;
+    assert_eq!(subject.catalog.snapshot().version.0, before.0 + 1);
+    assert_eq!((ids(&subject, "revenue"), ids(&subject, "other")), (vec![all[1]], vec![far]));
+    subject.forgive(Change::DropSegments { segments: gone }).await;
+}
+
 pub async fn missing_ids_are_refused(backend: &dyn Backend) {
     let subject = with_cube(backend).await;
     let begin = Change::BeginSegment {

@@ -85,6 +85,8 @@ fn what_was_not_granted_is_refused_wherever_it_stands() {
         "CHECK CUBE ssb",
         "ANALYZE CUBE ssb",
         "DROP CUBE ssb",
+        "ALTER CUBE ssb DROP SEGMENTS",
+        "ALTER CUBE ssb SET (answers = off)",
         "DROP TABLE dates",
         "CREATE SCHEMA s",
         "DROP SCHEMA IF EXISTS public CASCADE",
@@ -203,6 +205,7 @@ fn grants_on_schemas_and_cubes_allow_just_that() {
     assert_eq!(bob("BUILD CUBE ssb").code, Some(0), "{:?}", bob("BUILD CUBE ssb"));
     check_denied(&bob("SELECT count(*) FROM dates"), "building is not reading");
     check_denied(&bob("CHECK CUBE ssb"), "a check shows what it finds");
+    check_denied(&bob("ALTER CUBE ssb DROP SEGMENTS"), "building is not dropping");
     root("GRANT SELECT ON SCHEMA public TO bob");
     assert_eq!(bob("SELECT count(*) FROM customer").code, Some(0));
     assert_eq!(bob("CHECK CUBE ssb SAMPLE 1").code, Some(0));

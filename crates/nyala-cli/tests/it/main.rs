@@ -34,6 +34,7 @@ mod disk_store;
 mod distributed;
 mod divided_builds;
 mod doctor;
+mod drop_segments;
 mod encryption;
 mod export;
 mod extensions;

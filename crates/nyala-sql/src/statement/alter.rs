@@ -20,6 +20,15 @@ pub struct AlterCube {
     pub actions: Vec<AlterAction>,
 }
 
+/// The parts of an `ALTER CUBE … DROP SEGMENTS` statement.
+#[derive(Debug, Clone)]
+pub struct DropSegments {
+    /// The cube.
+    pub name: ObjectName,
+    /// The first value of the range, and the first after it; all segments when absent.
+    pub range: Option<(Expr, Expr)>,
+}
+
 /// One change of a cube.
 #[derive(Debug, Clone)]
 pub enum AlterAction {
@@ -124,6 +133,16 @@ impl fmt::Display for AlterCube {
             write!(f, "{} {action}", if i == 0 { "" } else { "," })?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for DropSegments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ALTER CUBE {} DROP SEGMENTS", self.name)?;
+        match &self.range {
+            Some((from, to)) => write!(f, " FROM {from} TO {to}"),
+            None => Ok(()),
+        }
     }
 }
 

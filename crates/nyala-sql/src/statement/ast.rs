@@ -8,7 +8,7 @@ use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement as SqlStatement};
 use nyala_model::Step;
 
-use super::alter::AlterCube;
+use super::alter::{AlterCube, DropSegments};
 use super::copy::CopyInto;
 use super::copy_to::CopyTo;
 use super::live::LiveStatement;
@@ -47,6 +47,8 @@ pub enum Nyala {
     BuildCube(Box<BuildCube>),
     /// `ALTER CUBE name ADD …, DROP …`
     AlterCube(Box<AlterCube>),
+    /// `ALTER CUBE name DROP SEGMENTS [FROM … TO …]`
+    DropSegments(Box<DropSegments>),
     /// `DROP CUBE [IF EXISTS] name`
     DropCube {
         /// The cube.
@@ -382,6 +384,7 @@ impl fmt::Display for Nyala {
             Self::CreateCube(create) => create.fmt(f),
             Self::BuildCube(build) => build.fmt(f),
             Self::AlterCube(alter) => alter.fmt(f),
+            Self::DropSegments(dropped) => dropped.fmt(f),
             Self::DropCube { name, if_exists } => {
                 write!(f, "DROP CUBE {}{name}", if *if_exists { "IF EXISTS " } else { "" })
             }

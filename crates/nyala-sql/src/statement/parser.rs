@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use datafusion::common::DataFusionError;
 use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement as DfStatement};
-use datafusion::sql::sqlparser::ast::{ObjectName, Query, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Query, Statement as SqlStatement};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use super::alter::{AlterCube, parse_actions};
+use super::alter::{AlterCube, DropSegments, parse_actions};
 use super::ast::{
     Backup, BuildAction, BuildCube, CacheScope, CacheStatement, CreateCube, Kind, Nyala, Recommend,
     RecommendFor, Statement,
@@ -165,8 +165,7 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
         ("MERGE", "CUBE") => parse_build(parser, BuildAction::Merge)?,
         ("ALTER", "CUBE") => {
             skip(parser, 2);
-            let name = parse_name(parser)?;
-            Nyala::AlterCube(Box::new(AlterCube { name, actions: parse_actions(parser)? }))
+            parse_alter_cube(parser)?
         }
         ("DROP", "CUBE") => {
             skip(parser, 2);
@@ -287,19 +286,33 @@ fn parse_create_cube(parser: &mut DFParser<'_>) -> Result<Nyala> {
     Ok(Nyala::CreateCube(Box::new(CreateCube { name, if_not_exists, partition, options, query })))
 }
 
+fn parse_alter_cube(parser: &mut DFParser<'_>) -> Result<Nyala> {
+    let name = parse_name(parser)?;
+    let words = [peek_word(parser, 0), peek_word(parser, 1)];
+    if words.each_ref().map(|word| word.as_deref().unwrap_or_default()) == ["DROP", "SEGMENTS"] {
+        skip(parser, 2);
+        return Ok(Nyala::DropSegments(Box::new(DropSegments { name, range: parse_range(parser)? })));
+    }
+    Ok(Nyala::AlterCube(Box::new(AlterCube { name, actions: parse_actions(parser)? })))
+}
+
+/// `FROM value TO value`, if it stands next.
+fn parse_range(parser: &mut DFParser<'_>) -> Result<Option<(Expr, Expr)>> {
+    if !parser.parser.parse_keyword(Keyword::FROM) {
+        return Ok(None);
+    }
+    let from = parser.parser.parse_expr().map_err(from_parser)?;
+    if !parser.parser.parse_keyword(Keyword::TO) {
+        return Err(expected(parser, "`TO` and the end of the range"));
+    }
+    Ok(Some((from, parser.parser.parse_expr().map_err(from_parser)?)))
+}
+
 fn parse_build(parser: &mut DFParser<'_>, action: BuildAction) -> Result<Nyala> {
     skip(parser, 2);
     let name = parse_name(parser)?;
     let mut options = parse_build_options(parser)?;
-    let range = if parser.parser.parse_keyword(Keyword::FROM) {
-        let from = parser.parser.parse_expr().map_err(from_parser)?;
-        if !parser.parser.parse_keyword(Keyword::TO) {
-            return Err(expected(parser, "`TO` and the end of the range"));
-        }
-        Some((from, parser.parser.parse_expr().map_err(from_parser)?))
-    } else {
-        None
-    };
+    let range = parse_range(parser)?;
     // Options may stand last, too, but not behind `…::timestamp`, where WITH is a part of the type.
     options.extend(parse_build_options(parser)?);
     Ok(Nyala::BuildCube(Box::new(BuildCube { action, name, waits: waits(&options)?, range })))

@@ -89,6 +89,10 @@ fn our_statements_and_others_side_by_side() {
         "CREATE CUBE c WITH (retention = '2 years', auto_refresh = 'on') AS SELECT sum(b) FROM t",
     );
     check("alter cube c set (retention = 100)", "ALTER CUBE c SET (retention = '100')");
+    check(
+        "alter cube s.c drop segments; Alter Cube c Drop Segments From date '2024-01-01' To x",
+        "ALTER CUBE s.c DROP SEGMENTS; ALTER CUBE c DROP SEGMENTS FROM DATE '2024-01-01' TO x",
+    );
     check("cancel job 7", "CANCEL JOB 7");
     check("kill query 7; Kill Query 7 On Node 'a''b'", "KILL QUERY 7; KILL QUERY 7 ON NODE 'a''b'");
     check("backup to '/a' ; Backup To '/it''s' base '/b'", "BACKUP TO '/a'; BACKUP TO '/it''s' BASE '/b'");
@@ -114,6 +118,8 @@ fn mistakes_name_what_was_expected() {
     check_error("alter cube c add column x", ErrorKind::Syntax, "`DIMENSION`, `MEASURE` or `GROUPING SET`");
     check_error("alter cube c add grouping set a", ErrorKind::Syntax, "(");
     check_error("alter cube c drop dimension a as b", ErrorKind::Syntax, "expected end of statement");
+    check_error("alter cube c drop segments, measure x", ErrorKind::Syntax, "expected end of statement");
+    check_error("alter cube c drop segments from 1", ErrorKind::Syntax, "`TO` and the end of the range");
     check_error("alter cube c set (retention)", ErrorKind::Syntax, "=");
     check_error("alter cube c set (retention = )", ErrorKind::Syntax, "a value in single quotes");
     check_error("cancel job x", ErrorKind::Syntax, "literal int");

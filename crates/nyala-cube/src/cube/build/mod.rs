@@ -19,6 +19,7 @@
 mod background;
 mod batches;
 mod coded;
+mod dropped;
 mod extend;
 mod filled;
 mod fold;
@@ -40,6 +41,7 @@ mod work;
 mod writer;
 
 pub use background::Background;
+pub use dropped::segments_in;
 pub use extend::{extend, needs_rows};
 pub use filled::FilledSteps;
 pub use fold::due_fold_merge;

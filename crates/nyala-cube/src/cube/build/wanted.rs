@@ -141,14 +141,30 @@ fn unpartitioned(cube: &ReadyCube) -> QueryError {
     .hint("leave FROM … TO … out, or create it with PARTITION BY RANGE (column) EVERY …")
 }
 
+/// Refuses an empty range.
+pub(super) fn check_filled(division: &RangePartition, range: KeyRange) -> Result<()> {
+    if range.from < range.to {
+        return Ok(());
+    }
+    let message = format!("range {} is empty", division.show_range(range));
+    Err(QueryError::new(ErrorKind::InvalidParameter, message)
+        .hint("FROM is the first value, TO the first after the last"))
+}
+
+/// The error about a segment of which a range holds a part.
+pub(super) fn cut(column: &PartitionColumn, range: KeyRange, segment: &SegmentEntry) -> QueryError {
+    let message = format!(
+        "range {} cuts segment {}, which holds {}",
+        column.division.show_range(range),
+        segment.id.0,
+        column.show(segment.range)
+    );
+    QueryError::new(ErrorKind::InvalidParameter, message).hint("widen the range; SHOW SEGMENTS lists them")
+}
+
 /// Refuses an empty range, and bounds at which no segment can begin or end.
 fn check(division: &RangePartition, range: KeyRange) -> Result<()> {
-    let shown = division.show_range(range);
-    if range.from >= range.to {
-        let message = format!("range {shown} is empty");
-        return Err(QueryError::new(ErrorKind::InvalidParameter, message)
-            .hint("FROM is the first value, TO the first after the last"));
-    }
+    check_filled(division, range)?;
     for key in [range.from, range.to] {
         if division.is_bound(key) {
             continue;
@@ -302,16 +318,7 @@ impl<'a> Planner<'a> {
     fn includes(&self, segment: &SegmentEntry, keys: KeyRange) -> Result<bool> {
         match self.range {
             Some(range) if !range.overlaps(keys) => Ok(false),
-            Some(range) if !range.contains(keys) => {
-                let message = format!(
-                    "range {} cuts segment {}, which holds {}",
-                    self.column.division.show_range(range),
-                    segment.id.0,
-                    self.column.show(segment.range)
-                );
-                Err(QueryError::new(ErrorKind::InvalidParameter, message)
-                    .hint("widen the range; SHOW SEGMENTS lists them"))
-            }
+            Some(range) if !range.contains(keys) => Err(cut(self.column, range, segment)),
             _ => Ok(true),
         }
     }

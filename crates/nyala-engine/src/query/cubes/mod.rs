@@ -6,6 +6,7 @@ pub mod build;
 pub mod check;
 pub mod create;
 pub mod damage;
+pub mod drop_segments;
 pub mod jobs;
 pub mod leftovers;
 pub mod place;

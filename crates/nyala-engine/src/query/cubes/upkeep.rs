@@ -4,16 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use nyala_catalog::Change;
 use nyala_cube::cube::ReadyCube;
 use nyala_cube::cube::build::{SegmentHome, Work, due_fold_merge, is_due, kept_from};
 use nyala_cube::live::Pins;
-use nyala_model::{
-    CubeId, JobKind, QualifiedName, SegmentEntry, SegmentRange, SegmentState, SnapshotVersion,
-};
+use nyala_model::{CubeId, JobKind, QualifiedName, SegmentEntry, SegmentRange, SegmentState};
 use nyala_sql::error::{ErrorKind, Result};
 
 use super::build::{Wish, find, run_job};
+use super::drop_segments::drop_segments;
 use super::maker::Maker;
 use crate::query::engine::Engine;
 
@@ -65,26 +63,6 @@ pub async fn drop_gaps(
     let cut = |gap: &SegmentEntry| made.iter().any(|r| r.overlaps(gap.range) && !r.contains(gap.range));
     let replaced = gaps.filter(|gap| cut(gap)).cloned();
     drop_segments(engine, home, name, replaced.collect()).await
-}
-
-async fn drop_segments(
-    engine: &Arc<Engine>,
-    home: &SegmentHome,
-    name: &QualifiedName,
-    segments: Vec<SegmentEntry>,
-) -> Result<()> {
-    let mut since = SnapshotVersion::default();
-    for segment in &segments {
-        since = home.commit(Change::DropSegment { segment: segment.id }).await?.snapshot.version;
-        tracing::info!(cube = %name, segment = segment.id.0, "a segment is not needed any more");
-    }
-    if !segments.is_empty() {
-        engine.snapshots.refresh().await?;
-    }
-    for segment in segments {
-        home.retire(&segment.location, since);
-    }
-    Ok(())
 }
 
 fn outdated(cube: &ReadyCube) -> Vec<SegmentEntry> {

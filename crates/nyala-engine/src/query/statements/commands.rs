@@ -4,7 +4,9 @@ use nyala_sql::statement::{LiveStatement, Nyala};
 
 use super::{backup, cache, kill, relations, roles, show_history};
 use crate::query::command::Command;
-use crate::query::cubes::{alter, analyze, build, check, create, jobs, recommend, segments, show};
+use crate::query::cubes::{
+    alter, analyze, build, check, create, drop_segments, jobs, recommend, segments, show,
+};
 use crate::query::{files, live};
 
 /// The command that runs a statement.
@@ -12,6 +14,7 @@ pub fn command(statement: &Nyala) -> Box<dyn Command + '_> {
     match statement {
         Nyala::CreateCube(statement) => Box::new(create::Create(statement)),
         Nyala::AlterCube(statement) => Box::new(alter::Alter(statement)),
+        Nyala::DropSegments(statement) => Box::new(drop_segments::DropSegments(statement)),
         Nyala::DropCube { name, if_exists } => Box::new(create::Drop { name, if_exists: *if_exists }),
         Nyala::BuildCube(statement) => Box::new(build::Build(statement)),
         Nyala::ShowCubes => Box::new(show::ShowCubes),
