@@ -279,19 +279,53 @@ def segments():
 
 @check
 def switches():
-    """a cube that is built is on, and what cannot be switched off says what to do instead"""
+    """a cube is switched off and on, in both dialects, and goes on being built"""
     equal(OLD.service.maintain_cube("ssb", "enable")["status"], "READY")
-    equal(call(NEW, "put", "/models/ssb/status", json={"project": "nyala", "status": "ONLINE"}), "")
-    refused("SET nyala.use_cubes = off", OLD.service.maintain_cube, "ssb", "disable")
-    refused("SET nyala.use_cubes = off", call, NEW, "put", "/models/ssb/status", json={"status": "OFFLINE"})
+
+    def is_pushed_down():
+        return OLD.query("SELECT lo_discount, sum(lo_tax) FROM lineorder GROUP BY lo_discount")["pushDown"]
+
+    with years() as cube:
+        equal(is_pushed_down(), False)
+        for _ in range(2):
+            equal(OLD.service.maintain_cube(cube, "disable")["status"], "DISABLED")
+            equal(is_pushed_down(), True)
+        finished(OLD.service.build(cube, "REFRESH", 0, 0)["uuid"])
+        equal(is_pushed_down(), True)
+        equal(OLD.service.maintain_cube(cube, "enable")["status"], "READY")
+        equal(is_pushed_down(), False)
+        for status, pushed_down in (("OFFLINE", True), ("ONLINE", False)):
+            equal(call(NEW, "put", f"/models/{cube}/status", json={"project": "nyala", "status": status}), "")
+            equal(is_pushed_down(), pushed_down)
+            [model] = [model for model in NEW.service.models() if model["alias"] == cube]
+            equal(model["status"], status)
     refused("neither ONLINE nor OFFLINE", call, NEW, "put", "/models/ssb/status", json={"status": "x"})
-    refused("REFRESH CUBE", OLD.service.maintain_cube, "ssb", "purge")
-    refused("one by one", OLD.service.delete_segment, "ssb", "19920101000000_19930101000000")
-    refused("one by one", NEW.service.delete_segment, "ssb", ["1", "2"])
-    refused("cannot be emptied", NEW.service.delete_segment, "ssb", [], purge="true")
     for nothing in ("enable", "disable", "purge"):
         refused("`nothing` does not exist", OLD.service.maintain_cube, "nothing", nothing)
-    equal(OLD.service.maintain_cube("ssb", "enable")["segments"][0]["status"], "READY")
+
+
+@check
+def dropped_segments():
+    """segments are deleted by name or number, or all of them, and built again"""
+    with years() as cube:
+        before = segments_of(cube)
+        names = sorted(before)
+        equal(len(OLD.service.delete_segment(cube, names[0])["segments"]), 6)
+        equal(set(segments_of(cube)), set(names[1:]))
+        equal(NEW.service.delete_segment(cube, [before[name]["id"] for name in names[1:3]])["data"], "")
+        equal(set(segments_of(cube)), set(names[3:]))
+        equal(NEW.service.delete_segment(cube, [], names=names[6])["data"], "")
+        equal(set(segments_of(cube)), set(names[3:6]))
+        refused(f"no segment `{names[0]}`", OLD.service.delete_segment, cube, names[0])
+        refused("name the segments in `ids`", NEW.service.delete_segment, cube, [])
+        emptied = OLD.service.maintain_cube(cube, "purge")
+        equal((emptied["status"], emptied["segments"]), ("DISABLED", []))
+        refused("BUILD CUBE", OLD.service.maintain_cube, cube, "enable")
+        [job] = NEW.service.fullbuild(cube)["jobs"]
+        finished(job["job_id"])
+        equal(set(segments_of(cube)), set(names))
+        equal(NEW.service.delete_segment(cube, [], purge="true")["data"], "")
+        equal(segments_of(cube), {})
 
 
 @check

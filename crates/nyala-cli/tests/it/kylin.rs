@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::encryption::Keys;
 use crate::program::{run, try_run};
 use crate::python::{jar, require, script};
@@ -95,6 +97,58 @@ fn there_is_no_port_of_its_own_without_an_address() {
     assert!(!server.process.stdout().contains("jdbc:kylin"), "{}", server.process.stdout());
 }
 
+/// What one dialect switches or deletes, the other one and SQL see.
+#[test]
+fn cubes_are_switched_and_segments_deleted() {
+    let star = Star::generate("0.01");
+    let data = star.path("data");
+    star.define(&data);
+    sql(
+        &data,
+        "CREATE CUBE years PARTITION BY RANGE (lo_orderdate) EVERY INTERVAL '1 year' AS \
+         SELECT lo_discount, sum(lo_tax) FROM lineorder GROUP BY lo_discount; BUILD CUBE years",
+    );
+    let server = Server::start(&data);
+    let done = |method: &str, path: &str, body: &str| {
+        let (status, answer) = call(server.http, method, path, body);
+        assert_eq!(status, 200, "{method} {path}: {answer}");
+        answer
+    };
+    let is_hit = || {
+        let report = server.explain("SELECT lo_discount, sum(lo_tax) FROM lineorder GROUP BY lo_discount");
+        report.starts_with("answered from cube `public.years`")
+    };
+    let answers = || server.query("SELECT answers FROM system.cubes WHERE cube = 'years'");
+    assert!(is_hit());
+    assert_eq!(done("PUT", "/cubes/years/disable", "")["status"], "DISABLED");
+    assert_eq!((is_hit(), answers()), (false, vec![vec!["false".to_owned()]]));
+    done("PUT", "/models/years/status", r#"{"status": "online"}"#);
+    assert_eq!((is_hit(), answers()), (true, vec![vec!["true".to_owned()]]));
+
+    let segments = || done("GET", "/cubes/years", "")["segments"].as_array().unwrap().clone();
+    assert_eq!(segments().len(), 7);
+    let year = segments().into_iter().find(|segment| segment["date_range_start"] == 725_846_400_000_i64);
+    let year = year.unwrap();
+    assert_eq!(year["name"], "19930101000000_19940101000000");
+    let left = done("DELETE", "/cubes/years/segs/19930101000000_19940101000000", "");
+    assert_eq!(left["segments"].as_array().unwrap().len(), 6);
+    let gone =
+        server.query("SELECT state FROM system.segments WHERE cube = 'years' AND range_from = '19930101'");
+    assert_eq!(gone, [["missing"]]);
+    let id = year["id"].as_str().unwrap();
+    for (path, words) in [
+        (format!("/models/years/segments?ids={id}"), "has no segment"),
+        ("/models/years/segments?project=nyala".to_owned(), "name the segments in `ids` or `names`"),
+        ("/models/years/segments?project=other&purge=true".to_owned(), "does not exist"),
+    ] {
+        let (status, answer) = call(server.http, "DELETE", &path, "");
+        assert!(status == 500 && answer["exception"].as_str().unwrap().contains(words), "{path}: {answer}");
+    }
+    assert_eq!(segments().len(), 6);
+    assert_eq!(done("PUT", "/cubes/years/purge", "")["segments"], serde_json::json!([]));
+    assert_eq!(server.query("SELECT state FROM system.cubes WHERE cube = 'years'"), [["not built"]]);
+}
+
 const VERSIONS: [&str; 3] = ["3.1.3", "4.0.3", "5.0.0-beta"];
 
 /// The folder of the compiled program that uses a driver.
@@ -130,6 +184,15 @@ fn check(server: &Server, address: SocketAddr, client: &mut Command) {
 
 fn get(address: SocketAddr, path: &str) -> String {
     ask(address, "GET", path)
+}
+
+/// Calls the API; gives the status and the answer.
+fn call(address: SocketAddr, method: &str, path: &str, body: &str) -> (u16, Value) {
+    let length = body.len();
+    let head = format!("{method} /kylin/api{path} HTTP/1.0\r\ncontent-length: {length}\r\n\r\n");
+    let answer = String::from_utf8(send(address, (head + body).as_bytes())).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap())
 }
 
 fn ask(address: SocketAddr, method: &str, path: &str) -> String {

@@ -56,6 +56,8 @@ pub struct OfProject {
 pub struct Cube {
     pub name: QualifiedName,
     state: String,
+    /// Whether queries are answered from it, once it is built.
+    pub answers: bool,
     source_rows: u64,
     bytes: u64,
     pub built_at_ms: u64,
@@ -71,20 +73,25 @@ impl Cube {
     pub fn is_built(&self) -> bool {
         self.built_at_ms > 0
     }
+
+    /// Whether it answers queries.
+    fn is_on(&self) -> bool {
+        self.answers && self.is_built()
+    }
 }
 
 /// All cubes of a project.
 fn all<'a>(session: &'a Session, project: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Cube>, QueryError>> {
-    let sql = "SELECT schema, cube, state, source_rows, bytes, CAST(extract(epoch FROM built_at) * 1000 AS BIGINT) \
+    let sql = "SELECT schema, cube, state, answers, source_rows, bytes, CAST(extract(epoch FROM built_at) * 1000 AS BIGINT) \
                FROM system.cubes ORDER BY schema, cube";
     async move {
         let schema = schema_of(project);
         let cubes = rows(session, sql).await?.into_iter().map(|row| {
             let mut cells = row.into_iter();
             let mut next = || cells.next().flatten().unwrap_or_default();
-            let (name, state) = (QualifiedName::new(next(), next()), next());
+            let (name, state, answers) = (QualifiedName::new(next(), next()), next(), next() == "true");
             let mut number = || next().parse().unwrap_or(0);
-            Cube { name, state, source_rows: number(), bytes: number(), built_at_ms: number() }
+            Cube { name, state, answers, source_rows: number(), bytes: number(), built_at_ms: number() }
         });
         Ok(cubes.filter(|cube| schema.is_none_or(|schema| cube.name.schema == schema)).collect())
     }
@@ -102,7 +109,7 @@ pub fn shown_cube<'a>(
         Ok(json!({
             "uuid": cube.name.to_string(),
             "name": cube.name.name,
-            "status": if cube.is_built() { "READY" } else { "DISABLED" },
+            "status": if cube.is_on() { "READY" } else { "DISABLED" },
             "state": cube.state,
             "project": cube.name.schema,
             "model": cube.name.to_string(),
@@ -156,7 +163,7 @@ fn shown_model(cube: &Cube, described: Option<&Described>) -> Value {
     let status = match cube.state.as_str() {
         "damaged" => "BROKEN",
         _ if described.is_none() => "BROKEN",
-        _ if cube.is_built() => "ONLINE",
+        _ if cube.is_on() => "ONLINE",
         _ => "OFFLINE",
     };
     let part = |of: fn(&Described) -> Value| described.map(of);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::answer::Dialect;
 use super::cubes::{Wanted, find};
 use super::error::KylinError;
-use super::session::{literal, rows, session_in};
+use super::session::{literal, rows, session_in, sql_name};
 use crate::http::{Caller, Shared};
 
 /// A segment as `SHOW SEGMENTS` tells it.
@@ -27,6 +27,8 @@ pub struct Segment {
     rows: u64,
     built_at_ms: u64,
     bounds: Option<(i64, i64)>,
+    /// What FROM and TO take; none if it has no range of values.
+    range: Option<(String, String)>,
 }
 
 impl Segment {
@@ -36,13 +38,19 @@ impl Segment {
         ranges: &HashMap<u64, SegmentRange>,
     ) -> Self {
         let mut cells = row.into_iter();
-        let mut next = || cells.next().flatten().unwrap_or_default();
-        let (id, range, state) = (next(), next(), next());
-        let mut number = || next().parse::<u64>().unwrap_or(0);
+        let mut next = || cells.next().flatten();
+        let range = next().zip(next());
+        let mut text = || next().unwrap_or_default();
+        let (id, shown_range, state) = (text(), text(), text());
+        let mut number = || text().parse::<u64>().unwrap_or(0);
         let (bytes, rows, built_at_ms) = (number(), number(), number());
         let bounds = id.parse::<u64>().ok().and_then(|id| bounds_of(division, *ranges.get(&id)?));
-        let name = bounds.and_then(|bounds| name_of(division, bounds)).unwrap_or(range);
-        Self { id, name, state, bytes, rows, built_at_ms, bounds }
+        let name = bounds.and_then(|bounds| name_of(division, bounds)).unwrap_or(shown_range);
+        Self { id, name, state, bytes, rows, built_at_ms, bounds, range }
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        self.id == name || self.name == name
     }
 
     pub fn shown(&self) -> Value {
@@ -101,7 +109,7 @@ pub fn segments_of<'a>(
     cube: &'a QualifiedName,
 ) -> BoxFuture<'a, Result<Vec<Segment>, QueryError>> {
     let sql = format!(
-        "SELECT segment, \"range\", state, bytes, source_rows, CAST(extract(epoch FROM built_at) * 1000 AS BIGINT) \
+        "SELECT range_from, range_to, segment, \"range\", state, bytes, source_rows, CAST(extract(epoch FROM built_at) * 1000 AS BIGINT) \
          FROM system.segments WHERE schema = {} AND cube = {} AND segment IS NOT NULL ORDER BY segment",
         literal(&cube.schema),
         literal(&cube.name)
@@ -117,6 +125,36 @@ pub fn segments_of<'a>(
         Ok(found.into_iter().map(|row| Segment::of(row, division, &ranges)).collect())
     }
     .boxed()
+}
+
+/// The statements that drop the segments of these names or numbers.
+pub fn drops_of(
+    cube: &QualifiedName,
+    segments: &[Segment],
+    names: &[String],
+) -> Result<Vec<String>, KylinError> {
+    let called = |name: &String| {
+        let segment = segments.iter().find(|segment| segment.is_called(name));
+        segment.ok_or_else(|| KylinError::invalid(format!("cube `{cube}` has no segment `{name}`")))
+    };
+    let wanted = names.iter().map(called).collect::<Result<Vec<&Segment>, _>>()?;
+    let drops = format!("ALTER CUBE {} DROP SEGMENTS", sql_name(cube));
+    if segments.iter().all(|segment| wanted.iter().any(|other| other.id == segment.id)) {
+        return Ok(vec![drops]);
+    }
+    let statement = |segment: &Segment| match &segment.range {
+        Some((from, to)) => Ok(format!("{drops} FROM {} TO {}", constant(from), constant(to))),
+        None => Err(KylinError::invalid(format!(
+            "segment `{}` of cube `{cube}` has no range of values, and goes with all others only: `{drops}` drops all",
+            segment.name
+        ))),
+    };
+    wanted.into_iter().map(statement).collect()
+}
+
+/// A bound of a range as a constant of SQL.
+fn constant(bound: &str) -> String {
+    if bound.parse::<i64>().is_ok() { bound.to_owned() } else { literal(bound) }
 }
 
 /// The segments of a cube.
@@ -135,9 +173,40 @@ pub async fn list(
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use nyala_model::{KeyRange, Step};
 
     use super::*;
+
+    fn segment(id: u64, range: Option<(&str, &str)>) -> Segment {
+        let (from, to) = range.unzip();
+        let cells = [from.map(str::to_owned), to.map(str::to_owned), Some(id.to_string())];
+        let cells = cells.into_iter().chain([Some(format!("range {id}"))]).collect();
+        Segment::of(cells, None, &HashMap::new())
+    }
+
+    #[test]
+    fn segments_are_dropped_by_name_or_number() {
+        let cube = QualifiedName::new("public", "c");
+        let segments = [
+            segment(7, Some(("2024-01-01", "2024-02-01"))),
+            segment(8, Some(("-100", "0"))),
+            segment(9, None),
+        ];
+        let drops = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            drops_of(&cube, &segments, &names)
+        };
+        let all = "ALTER CUBE \"public\".\"c\" DROP SEGMENTS";
+        let first = format!("{all} FROM '2024-01-01' TO '2024-02-01'");
+        let second = format!("{all} FROM -100 TO 0");
+        assert_eq!(drops(&["7"]).unwrap(), [first.as_str()]);
+        assert_eq!(drops(&["range 8", "7"]).unwrap(), [second, first]);
+        assert_eq!(drops(&["7", "9", "range 8"]).unwrap(), [all]);
+        for names in [&["6"][..], &["7", "6"], &["9"], &[""]] {
+            assert!(drops(names).is_err(), "{names:?}");
+        }
+    }
 
     #[test]
     fn segments_are_named_by_the_times_that_they_lie_between() {

@@ -1,33 +1,81 @@
-//! Switches that Kylin has for cubes and segments. For most of them there is no statement: then the error names what to do instead.
+//! Switches of cubes and segments: whether a cube answers, which of its segments are kept, and copies of it.
+
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_engine::SessionOptions;
+use nyala_engine::{Session, SessionOptions};
 use nyala_model::QualifiedName;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answer::Dialect;
 use super::cubes::{Cube, OfProject, find, shown_cube};
 use super::definition::statement_of;
 use super::error::KylinError;
-use super::request::{self, flag};
+use super::request;
+use super::segments::{drops_of, segments_of};
 use super::session::{rows, session_in, sql_name};
 use crate::http::{Caller, Shared};
 
+/// The cube that a request is about, and a session for it.
 fn named<'a>(
     shared: &'a Shared,
     options: SessionOptions,
     name: &'a str,
     project: Option<&'a str>,
-) -> BoxFuture<'a, Result<Cube, KylinError>> {
-    async move { Ok(find(&session_in(shared, options, None)?, name, project).await?) }.boxed()
+) -> BoxFuture<'a, Result<(Arc<Session>, Cube), KylinError>> {
+    async move {
+        let session = session_in(shared, options, None)?;
+        let cube = find(&session, name, project).await?;
+        Ok((session, cube))
+    }
+    .boxed()
 }
 
-/// Every cube that is built answers, so that there is nothing to do for one.
+/// The cube as it is after a change.
+fn shown_now<'a>(
+    shared: &'a Shared,
+    session: &'a Session,
+    cube: &'a QualifiedName,
+) -> BoxFuture<'a, Result<Value, KylinError>> {
+    async move {
+        let cube = find(session, &cube.to_string(), None).await?;
+        Ok(shown_cube(shared, session, &cube).await?)
+    }
+    .boxed()
+}
+
+/// Lets a cube answer queries, or not.
+fn switch<'a>(session: &'a Session, cube: &'a Cube, on: bool) -> BoxFuture<'a, Result<(), KylinError>> {
+    async move {
+        if on {
+            check_built(cube)?;
+        }
+        if cube.answers != on {
+            let (name, value) = (sql_name(&cube.name), if on { "on" } else { "off" });
+            rows(session, &format!("ALTER CUBE {name} SET (answers = {value})")).await?;
+        }
+        Ok(())
+    }
+    .boxed()
+}
+
+fn check_built(cube: &Cube) -> Result<(), KylinError> {
+    if cube.is_built() {
+        return Ok(());
+    }
+    let (name, sql) = (&cube.name, sql_name(&cube.name));
+    Err(KylinError::invalid(match cube.answers {
+        true => format!("cube `{name}` is not built, and answers once it is: run `BUILD CUBE {sql}`"),
+        false => format!("cube `{name}` is not built: run `BUILD CUBE {sql}`, and enable it then"),
+    }))
+}
+
+/// Lets a cube that is built answer queries.
 pub async fn enable(
     State(shared): State<Shared>,
     Caller(options): Caller,
@@ -35,104 +83,121 @@ pub async fn enable(
     Path(cube): Path<String>,
     Query(of): Query<OfProject>,
 ) -> Result<Response, KylinError> {
-    let session = session_in(&shared, options, None)?;
-    let cube = find(&session, &cube, of.project.as_deref()).await?;
-    check_answers(&cube)?;
-    Ok(dialect.value(shown_cube(&shared, &session, &cube).await?))
+    let (session, cube) = named(&shared, options, &cube, of.project.as_deref()).await?;
+    switch(&session, &cube, true).await?;
+    Ok(dialect.value(shown_now(&shared, &session, &cube.name).await?))
 }
 
-fn check_answers(cube: &Cube) -> Result<(), KylinError> {
-    if cube.is_built() {
-        return Ok(());
-    }
-    let (name, sql) = (&cube.name, sql_name(&cube.name));
-    let message = format!("cube `{name}` is not built, and answers once it is: run `BUILD CUBE {sql}`");
-    Err(KylinError::invalid(message))
-}
-
-/// Cubes cannot be switched off.
+/// Lets a cube answer no query. It goes on being built.
 pub async fn disable(
     State(shared): State<Shared>,
     Caller(options): Caller,
+    dialect: Dialect,
     Path(cube): Path<String>,
     Query(of): Query<OfProject>,
-) -> KylinError {
-    match named(&shared, options, &cube, of.project.as_deref()).await {
-        Ok(cube) => always_on(&cube),
-        Err(error) => error,
-    }
+) -> Result<Response, KylinError> {
+    let (session, cube) = named(&shared, options, &cube, of.project.as_deref()).await?;
+    switch(&session, &cube, false).await?;
+    Ok(dialect.value(shown_now(&shared, &session, &cube.name).await?))
 }
 
-fn always_on(cube: &Cube) -> KylinError {
-    let (name, sql) = (&cube.name, sql_name(&cube.name));
-    KylinError::invalid(format!(
-        "cube `{name}` cannot be switched off for everybody: to ask the tables, send `forcedToPushDown` with a query or run \
-         `SET nyala.use_cubes = off`; `DROP CUBE {sql}` removes the cube"
-    ))
-}
-
-/// Cubes cannot be emptied.
+/// Drops all segments of a cube.
 pub async fn purge(
     State(shared): State<Shared>,
     Caller(options): Caller,
+    dialect: Dialect,
     Path(cube): Path<String>,
     Query(of): Query<OfProject>,
-) -> KylinError {
-    match named(&shared, options, &cube, of.project.as_deref()).await {
-        Ok(cube) => keeps_all(&cube),
-        Err(error) => error,
+) -> Result<Response, KylinError> {
+    let (session, cube) = named(&shared, options, &cube, of.project.as_deref()).await?;
+    drop_all(&session, &cube).await?;
+    Ok(dialect.value(shown_now(&shared, &session, &cube.name).await?))
+}
+
+fn drop_all<'a>(session: &'a Session, cube: &'a Cube) -> BoxFuture<'a, Result<(), KylinError>> {
+    async move {
+        rows(session, &format!("ALTER CUBE {} DROP SEGMENTS", sql_name(&cube.name))).await?;
+        Ok(())
     }
+    .boxed()
 }
 
-fn keeps_all(cube: &Cube) -> KylinError {
-    let (name, sql) = (&cube.name, sql_name(&cube.name));
-    KylinError::invalid(format!(
-        "cube `{name}` cannot be emptied: `REFRESH CUBE {sql}` builds all of it anew; `DROP CUBE {sql}` and then the statement of \
-         `SHOW CREATE CUBE {sql}`, asked for before, make it empty"
-    ))
+/// Drops segments of these names or numbers; none if one of them is unknown.
+fn drop_some<'a>(
+    shared: &'a Shared,
+    session: &'a Session,
+    cube: &'a Cube,
+    names: &'a [String],
+) -> BoxFuture<'a, Result<(), KylinError>> {
+    async move {
+        let segments = segments_of(shared, session, &cube.name).await?;
+        for statement in drops_of(&cube.name, &segments, names)? {
+            rows(session, &statement).await?;
+        }
+        Ok(())
+    }
+    .boxed()
 }
 
-/// Segments cannot be deleted one by one.
+/// Drops a segment.
 pub async fn delete_segment(
     State(shared): State<Shared>,
     Caller(options): Caller,
-    Path((cube, _)): Path<(String, String)>,
+    dialect: Dialect,
+    Path((cube, segment)): Path<(String, String)>,
     Query(of): Query<OfProject>,
-) -> KylinError {
-    match named(&shared, options, &cube, of.project.as_deref()).await {
-        Ok(cube) => keeps_segments(&cube),
-        Err(error) => error,
+) -> Result<Response, KylinError> {
+    let (session, cube) = named(&shared, options, &cube, of.project.as_deref()).await?;
+    drop_some(&shared, &session, &cube, &[segment]).await?;
+    Ok(dialect.value(shown_now(&shared, &session, &cube.name).await?))
+}
+
+/// Which segments of Kylin 5 are deleted. Clients write several as `ids=1,2` or as `ids=1&ids=2`.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Deleted {
+    project: Option<String>,
+    /// Whether all are.
+    purge: bool,
+    segments: Vec<String>,
+}
+
+impl Deleted {
+    fn of(parameters: Vec<(String, String)>) -> Self {
+        let mut deleted = Self::default();
+        for (key, value) in parameters {
+            match key.as_str() {
+                "project" => deleted.project = Some(value),
+                "purge" => deleted.purge = value.eq_ignore_ascii_case("true"),
+                "ids" | "names" => {
+                    let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+                    deleted.segments.extend(names.map(str::to_owned));
+                }
+                _ => {}
+            }
+        }
+        deleted
     }
 }
 
-fn keeps_segments(cube: &Cube) -> KylinError {
-    let (name, sql) = (&cube.name, sql_name(&cube.name));
-    KylinError::invalid(format!(
-        "segments of cube `{name}` cannot be deleted one by one: `REFRESH CUBE {sql}` builds them anew; if the cube has PARTITION BY RANGE, \
-         `REFRESH CUBE {sql} FROM … TO …` builds those of a range, and `ALTER CUBE {sql} SET (retention = '2 years')` drops old ones"
-    ))
-}
-
-/// Which segments of Kylin 5 are deleted; their numbers and names do not matter, since none can be.
-#[derive(Debug, Deserialize)]
-pub struct Deleted {
-    project: Option<String>,
-    #[serde(default, deserialize_with = "flag")]
-    purge: bool,
-}
-
-/// Neither some segments can be deleted, nor all.
+/// Drops some segments, or all.
 pub async fn delete_segments(
     State(shared): State<Shared>,
     Caller(options): Caller,
+    dialect: Dialect,
     Path(model): Path<String>,
-    Query(deleted): Query<Deleted>,
-) -> KylinError {
-    match named(&shared, options, &model, deleted.project.as_deref()).await {
-        Ok(cube) if deleted.purge => keeps_all(&cube),
-        Ok(cube) => keeps_segments(&cube),
-        Err(error) => error,
+    Query(parameters): Query<Vec<(String, String)>>,
+) -> Result<Response, KylinError> {
+    let deleted = Deleted::of(parameters);
+    let (session, cube) = named(&shared, options, &model, deleted.project.as_deref()).await?;
+    match deleted.segments.as_slice() {
+        _ if deleted.purge => drop_all(&session, &cube).await?,
+        [] => {
+            let message = "name the segments in `ids` or `names`, or send `purge=true` to delete all of them";
+            return Err(KylinError::invalid(message));
+        }
+        names => drop_some(&shared, &session, &cube, names).await?,
     }
+    Ok(dialect.value(json!("")))
 }
 
 /// The wanted status of a model of Kylin 5.
@@ -142,7 +207,7 @@ pub struct Status {
     status: String,
 }
 
-/// A model that is built is online, and cannot be taken offline.
+/// Takes a model online, if it is built, or offline.
 pub async fn status(
     State(shared): State<Shared>,
     Caller(options): Caller,
@@ -151,12 +216,14 @@ pub async fn status(
     body: Bytes,
 ) -> Result<Response, KylinError> {
     let Status { project, status } = request::body(&body)?;
-    let cube = named(&shared, options, &model, project.as_deref()).await?;
-    match status.to_uppercase().as_str() {
-        "ONLINE" => check_answers(&cube).map(|()| dialect.value(json!(""))),
-        "OFFLINE" => Err(always_on(&cube)),
-        _ => Err(KylinError::invalid(format!("status `{status}` is neither ONLINE nor OFFLINE"))),
-    }
+    let (session, cube) = named(&shared, options, &model, project.as_deref()).await?;
+    let on = match status.to_uppercase().as_str() {
+        "ONLINE" => true,
+        "OFFLINE" => false,
+        _ => return Err(KylinError::invalid(format!("status `{status}` is neither ONLINE nor OFFLINE"))),
+    };
+    switch(&session, &cube, on).await?;
+    Ok(dialect.value(json!("")))
 }
 
 /// The name of a copy: of the same schema, or with another one.
@@ -184,8 +251,7 @@ pub async fn clone_cube(
     let statement = with_name(&statement, &sql_name(&name))
         .ok_or_else(|| KylinError::invalid(format!("the statement of cube `{}` has no name", cube.name)))?;
     rows(&session, &statement).await?;
-    let made = find(&session, &name.to_string(), None).await?;
-    Ok(dialect.value(shown_cube(&shared, &session, &made).await?))
+    Ok(dialect.value(shown_now(&shared, &session, &name).await?))
 }
 
 /// The statement of a cube, `CREATE CUBE schema.cube …`, with another name.
@@ -212,6 +278,20 @@ fn after_identifier(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn segments_are_named_as_programs_write_lists() {
+        let read = |text: &[(&str, &str)]| {
+            let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+            Deleted::of(text.iter().map(owned).collect())
+        };
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(read(&[("ids", "1,2"), ("names", " a ")]).segments, names(&["1", "2", "a"]));
+        assert_eq!(read(&[("ids", "1"), ("ids", "2"), ("ids", "")]).segments, names(&["1", "2"]));
+        let all = Deleted { project: Some("p".to_owned()), purge: true, segments: Vec::new() };
+        assert_eq!(read(&[("purge", "True"), ("project", "p"), ("force", "true")]), all);
+        assert_eq!(read(&[("purge", "false")]), Deleted::default());
+    }
 
     #[test]
     fn a_copy_has_the_statement_with_another_name() {
