@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use nyala_model::NodeId;
 
-/// After this long, half of the bytes that a node was given to read count no more.
-const HALF_LIFE: Duration = Duration::from_secs(60);
+/// After this long, half of the bytes that a node was given to read count no more. Long enough for the largest query to be a small part
+/// of what counts: with a minute, one of three nodes read 1.27 times the mean.
+const HALF_LIFE: Duration = Duration::from_secs(600);
 /// A node that was given more than this times the mean gets nothing until the others have caught up.
 const MOST: f64 = 1.05;
 
@@ -33,15 +34,23 @@ impl Balance {
     /// that is the home of the most bytes of the query's files. `at_home` has the bytes of each node. None if there are no nodes.
     pub fn choose(&self, nodes: &[NodeId], at_home: &[u64], bytes: u64, now: Instant) -> Option<usize> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, given| given.bytes(now) >= 1.0);
-        let given = |node| known.get(node).map_or(0.0, |given: &Given| given.bytes(now));
-        let loads: Vec<f64> = nodes.iter().map(given).collect();
-        let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
+        known.retain(|node, _| nodes.contains(node));
+        // A node that is new, or was away, does not get everything until it has caught up.
+        let fresh = Given { bytes: mean(known.values().map(|given| given.bytes(now))), at: now };
+        let mut load = |node: &NodeId| known.entry(node.clone()).or_insert(fresh).bytes(now);
+        let loads: Vec<f64> = nodes.iter().map(&mut load).collect();
+        let mean = mean(loads.iter().copied());
         let free = loads.iter().zip(at_home).enumerate().filter(|(_, (load, _))| **load <= MOST * mean);
         let (number, (load, _)) = free.max_by_key(|(_, (_, home_bytes))| **home_bytes)?;
         known.insert(nodes.get(number)?.clone(), Given { bytes: load + bytes as f64, at: now });
         Some(number)
     }
+}
+
+/// 0 of no values.
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len().max(1) as f64;
+    values.sum::<f64>() / count
 }
 
 #[cfg(test)]
@@ -63,6 +72,18 @@ mod tests {
             let count = chosen.iter().filter(|chosen| **chosen == node).count();
             assert!((88..=106).contains(&count), "node {node} got {count} of 300");
         }
+    }
+
+    #[test]
+    fn a_node_that_was_away_gets_its_part_and_no_more() {
+        let (balance, now, all) = (Balance::default(), Instant::now(), nodes());
+        for _ in 0..300 {
+            balance.choose(&all[..2], &[5, 9], 1000, now).unwrap();
+        }
+        let chosen: Vec<usize> =
+            (0..300).map(|_| balance.choose(&all, &[1, 9, 5], 1000, now).unwrap()).collect();
+        let count = chosen.iter().filter(|chosen| **chosen == 2).count();
+        assert!((80..=115).contains(&count), "{count} of 300");
     }
 
     #[test]
