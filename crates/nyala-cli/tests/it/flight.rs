@@ -39,6 +39,14 @@ fn adbc_with_passwords_and_encryption() {
 }
 
 #[test]
+fn calls_that_drivers_do_not_make() {
+    let server = Server::empty(&[LISTEN]);
+    let uri = format!("grpc://{}", server.flight.unwrap());
+    check(&server, script("flight_calls.py").env("FLIGHT_URI", uri));
+    server.check_alive("calls by hand");
+}
+
+#[test]
 fn jdbc() {
     require("javac", "a JDK, 17 or later (Debian: default-jdk-headless)");
     let star = Star::generate("0.01");

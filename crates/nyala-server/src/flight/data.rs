@@ -1,12 +1,14 @@
 //! Rows that clients send: messages of Flight are those of an Arrow IPC stream without its framing.
 
+use std::pin::Pin;
+
 use arrow::datatypes::SchemaRef;
 use arrow_flight::FlightData;
-use arrow_flight::sql::server::PeekableFlightDataStream;
 use futures::StreamExt;
 use nyala_engine::{ErrorKind, QueryError};
 use tonic::Status;
 
+use super::command::Received;
 use super::error::{refused, status};
 use super::parameters::Values;
 use crate::rows::{ArrowStream, plain_bytes, schema_of_message};
@@ -32,21 +34,18 @@ pub fn framed(data: FlightData) -> Result<Option<[Vec<u8>; 2]>, QueryError> {
 ///
 /// # Errors
 /// It is not a schema.
-pub async fn columns_of(stream: &mut PeekableFlightDataStream) -> Result<SchemaRef, Status> {
-    match stream.peek().await {
+pub async fn columns_of(messages: &mut Received) -> Result<SchemaRef, Status> {
+    match Pin::new(messages).peek().await {
         Some(Ok(first)) => refused(schema_of_message(&first.data_header)),
         Some(Err(error)) => Err(error.clone()),
         None => Err(Status::invalid_argument("no message came")),
     }
 }
 
-/// The rows of values that a stream binds to `needed` parameters; none if it holds nothing at all.
-pub async fn values_of(
-    mut stream: PeekableFlightDataStream,
-    needed: usize,
-) -> Result<Option<Values>, Status> {
+/// The rows of values that messages bind to `needed` parameters; none if they hold nothing at all.
+pub async fn values_of(mut messages: Received, needed: usize) -> Result<Option<Values>, Status> {
     let mut bytes = Vec::new();
-    while let Some(data) = stream.next().await {
+    while let Some(data) = messages.next().await {
         for part in refused(framed(data?))?.into_iter().flatten() {
             bytes.extend_from_slice(&part);
         }

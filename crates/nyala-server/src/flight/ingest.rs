@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow_flight::sql::CommandStatementIngest;
-use arrow_flight::sql::server::PeekableFlightDataStream;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use nyala_engine::{ErrorKind, QueryError, Session};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
+use super::command::Received;
 use super::data::{columns_of, framed};
 use super::error::{refused, status};
 use super::load_target::Place;
@@ -51,15 +51,15 @@ impl Promise {
     }
 }
 
-/// Loads all rows of the stream, and gives their number.
+/// Loads all rows of the messages, and gives their number.
 pub fn ingest<'a>(
     session: &'a Arc<Session>,
     command: CommandStatementIngest,
     promise: Promise,
-    mut stream: PeekableFlightDataStream,
+    mut messages: Received,
 ) -> BoxFuture<'a, Result<i64, Status>> {
     async move {
-        let columns = columns_of(&mut stream).await?;
+        let columns = columns_of(&mut messages).await?;
         let place = Place::of(session, command);
         let exists = refused(place.exists(session).await)?;
         // A load that is sent again must not find its own table in the way.
@@ -69,11 +69,11 @@ pub fn ingest<'a>(
             && let Ok(load) = begin(session, place.name(), &promise).await
             && load.is_known()
         {
-            return take(load, &mut stream).await;
+            return take(load, &mut messages).await;
         }
         let ready = refused(place.ready(session, exists, &columns).await)?;
         let load = refused(begin(session, ready.name.clone(), &promise).await)?;
-        let rows = take(load, &mut stream).await?;
+        let rows = take(load, &mut messages).await?;
         refused(ready.keep().await)?;
         Ok(rows)
     }
@@ -98,9 +98,9 @@ fn begin(
 }
 
 /// Takes all rows that the client sends, and writes them.
-fn take<'a>(mut load: Load, stream: &'a mut PeekableFlightDataStream) -> BoxFuture<'a, Result<i64, Status>> {
+fn take<'a>(mut load: Load, messages: &'a mut Received) -> BoxFuture<'a, Result<i64, Status>> {
     async move {
-        while let Some(data) = refused(load.client(stream.next()).await)? {
+        while let Some(data) = refused(load.client(messages.next()).await)? {
             // The client has gone, or its message was too large: dropping the load gives it up.
             for part in refused(framed(data?))?.into_iter().flatten() {
                 refused(load.push(&part).await)?;

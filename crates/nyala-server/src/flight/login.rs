@@ -4,11 +4,17 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header;
 use axum::middleware::Next;
 use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use nyala_engine::{Identity, SessionOptions};
+use ring::rand::{SecureRandom, SystemRandom};
 use tonic::Status;
+use tonic::metadata::MetadataMap;
 
 use super::sessions::{Caller, Owner};
-use crate::auth::{Credentials, Refusal};
+use crate::auth::{Authenticator, Credentials, Ends, Refusal};
 use crate::http::{OpenConnection, Peer, Shared, login};
 
 /// Checks the password or token of a call.
@@ -50,8 +56,7 @@ pub async fn require(
     }
 }
 
-/// The status of a refused login.
-pub fn refuse(refusal: Refusal) -> Status {
+fn refuse(refusal: Refusal) -> Status {
     match refusal {
         Refusal::Missing => Status::unauthenticated(
             "who calls is not said; connect with a user and a password, or a token [28000]",
@@ -63,7 +68,23 @@ pub fn refuse(refusal: Refusal) -> Status {
     }
 }
 
-/// The credentials in the headers of a call.
-pub fn credentials(headers: &tonic::metadata::MetadataMap) -> Option<Credentials> {
+/// A token for a password. Without passwords a token, too: it is what the client's session belongs to.
+pub fn token<'a>(
+    authenticator: &'a Authenticator,
+    headers: &'a MetadataMap,
+) -> BoxFuture<'a, Result<String, Status>> {
+    async move {
+        if authenticator.is_open() {
+            let mut random = [0_u8; 32];
+            SystemRandom::new().fill(&mut random).map_err(|_| refuse(Refusal::Busy))?;
+            return Ok(URL_SAFE_NO_PAD.encode(random));
+        }
+        let given = authenticator.token(credentials(headers), Ends::WithSession).await;
+        given.map(|(token, _)| token).map_err(refuse)
+    }
+    .boxed()
+}
+
+fn credentials(headers: &MetadataMap) -> Option<Credentials> {
     headers.get(header::AUTHORIZATION.as_str())?.to_str().ok().and_then(Credentials::parse)
 }

@@ -88,7 +88,7 @@ pub async fn tables(
 /// The columns of a table with the types in which its rows are sent; none of a table that cannot be read now.
 async fn columns_of(session: &Session, schema: &str, table: &str, types: Types) -> SchemaRef {
     let sql = format!("SELECT * FROM {}.{}", quoted(schema), quoted(table));
-    let prepared = match super::service::prepare(session, &sql).await {
+    let prepared = match super::queries::prepare(session, &sql).await {
         Ok(prepared) => prepared,
         Err(error) => {
             tracing::debug!(

@@ -10,16 +10,22 @@
 //! It deliberately knows nothing of how statements are planned, and decodes no bytes of a client before
 //! [`crate::rows`] has checked them.
 
+mod actions;
+mod command;
 mod data;
 mod door;
 mod error;
+mod info;
 mod ingest;
 mod load_target;
 mod login;
 mod messages;
 mod metadata;
+mod metadata_calls;
 mod opaque;
 mod parameters;
+mod puts;
+mod queries;
 mod service;
 mod session_options;
 mod sessions;

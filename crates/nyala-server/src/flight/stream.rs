@@ -1,6 +1,5 @@
 //! Rows of an answer on their way to a client.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -10,7 +9,7 @@ use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
 use arrow_flight::error::FlightError;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use futures::{FutureExt, Stream, StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use nyala_engine::{Answer, ErrorKind, QueryError, RowStream, hide_values};
 use tokio::sync::mpsc;
 use tonic::Status;
@@ -21,8 +20,10 @@ use super::sessions::InUse;
 use super::statements::Statement;
 use super::types::{changed, check_same, conform};
 
-/// Messages of an answer.
-pub type Messages = Pin<Box<dyn Stream<Item = Result<FlightData, Status>> + Send>>;
+/// An answer in several messages.
+pub type Flow<T> = BoxStream<'static, Result<T, Status>>;
+/// Rows of an answer.
+pub type Messages = Flow<FlightData>;
 
 /// The rows of a statement, with each of the rows of values that are bound to it. The first answer has begun: its error is
 /// that of the call.
@@ -69,7 +70,7 @@ fn encoded(batches: BoxStream<'static, Result<RecordBatch, FlightError>>, column
         // There are only dictionaries where the client wants them.
         .with_dictionary_handling(DictionaryHandling::Resend)
         .build(batches);
-    Box::pin(messages.map(|message| message.map_err(Status::from)))
+    messages.map(|message| message.map_err(Status::from)).boxed()
 }
 
 /// The answers of one statement, one after the other.

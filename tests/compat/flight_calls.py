@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Calls of Flight SQL that drivers do not make, against any server.
+
+Where the server is comes from FLIGHT_URI. Messages are written by hand: field numbers are those of `FlightSql.proto`.
+"""
+
+import os
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from checks import check, run
+
+CLIENT = flight.connect(os.environ["FLIGHT_URI"])
+URL = b"type.googleapis.com/arrow.flight.protocol.sql."
+
+
+def varint(number):
+    low, rest = number & 0x7F, number >> 7
+    return bytes([low]) if rest == 0 else bytes([low | 0x80]) + varint(rest)
+
+
+def field(number, content):
+    """A field of bytes, a text or a message."""
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def command(name, *fields):
+    return field(1, URL + name.encode()) + field(2, b"".join(fields))
+
+
+def descriptor(name, *fields):
+    return flight.FlightDescriptor.for_command(command(name, *fields))
+
+
+def put(name, *fields):
+    writer, reader = CLIENT.do_put(descriptor(name, *fields), pa.schema([]))
+    with writer:
+        writer.done_writing()
+        return reader.read()
+
+
+def act(name, body=b""):
+    return [result.body.to_pybytes() for result in CLIENT.do_action(flight.Action(name, body))]
+
+
+def rows(sql):
+    info = CLIENT.get_flight_info(descriptor("CommandStatementQuery", field(1, sql.encode())))
+    return CLIENT.do_get(info.endpoints[0].ticket).read_all().to_pylist()
+
+
+def error_of(function, *arguments):
+    try:
+        function(*arguments)
+    except Exception as error:  # noqa: BLE001 (their types differ by the code)
+        return str(error)
+    raise AssertionError("it was let through")
+
+
+def equal(found, expected):
+    assert found == expected, f"found {found!r}, expected {expected!r}"
+
+
+def holds(text, *words):
+    for word in words:
+        assert word in text, f"{word!r} is not in {text!r}"
+
+
+@check
+def schemas():
+    """GetSchema tells the columns of a query, which does not run, and of metadata"""
+    equal(CLIENT.get_schema(descriptor("CommandStatementQuery", field(1, b"SELECT 1 AS a, 'x' AS b"))).schema.names, ["a", "b"])
+    statement = b"CREATE TABLE never_made (k BIGINT PRIMARY KEY)"
+    equal(CLIENT.get_schema(descriptor("CommandStatementQuery", field(1, statement))).schema.names, [])
+    equal(rows("SELECT count(*) AS n FROM information_schema.tables WHERE table_name = 'never_made'"), [{"n": 0}])
+    equal(CLIENT.get_schema(descriptor("CommandGetCatalogs")).schema.names, ["catalog_name"])
+
+
+@check
+def actions():
+    """ListActions lists what there is, and nothing else"""
+    listed = {action.type for action in CLIENT.list_actions()}
+    equal(len(listed), 7)
+    assert {"CreatePreparedStatement", "CancelFlightInfo", "CloseSession"} <= listed, listed
+    holds(error_of(act, "Invented"), "there is no action `Invented`")
+    holds(error_of(act, "ClosePreparedStatement", command("CommandGetCatalogs")), "ActionClosePreparedStatementRequest")
+
+
+@check
+def other_commands():
+    """what is no command, or not for the call, is told so"""
+    holds(error_of(CLIENT.get_flight_info, flight.FlightDescriptor.for_command(b"\xff\xff")), "no command of Flight SQL")
+    holds(error_of(CLIENT.get_flight_info, descriptor("CommandStatementUpdate", field(1, b"SELECT 1"))), "`CommandStatementUpdate`")
+    holds(error_of(CLIENT.get_flight_info, descriptor("CommandInvented")), "`CommandInvented`")
+    holds(error_of(lambda: CLIENT.do_get(flight.Ticket(command("CommandStatementQuery"))).read_all()), "`CommandStatementQuery`")
+    holds(error_of(put, "CommandGetTables"), "`CommandGetTables`")
+
+
+run()
