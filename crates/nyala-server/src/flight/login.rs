@@ -8,14 +8,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_engine::{Identity, SessionOptions};
 use ring::rand::{SecureRandom, SystemRandom};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
 use super::sessions::{Caller, Owner};
 use crate::auth::{Authenticator, Credentials, Ends, Refusal};
-use crate::http::{OpenConnection, Peer, Shared, login};
+use crate::http::login::{self, Denial};
+use crate::http::{OpenConnection, Peer, Shared};
 
 /// Checks the password or token of a call.
 pub async fn require(
@@ -24,34 +24,25 @@ pub async fn require(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let credentials = login::credentials(request.headers());
-    let options = login::options_of(credentials.as_ref(), request.headers(), peer);
     let Some(connection) = request.extensions().get::<OpenConnection>().cloned() else {
         return Status::internal("a call came past its connection").into_http();
     };
-    let user = options.user.clone();
-    let owner = match &credentials {
-        Some(Credentials::Bearer(token)) => Owner::of_token(token),
-        _ => Owner::Connection(connection.number(), user),
+    let token = match login::credentials(request.headers()) {
+        Some(Credentials::Bearer(token)) => Some(Owner::of_token(&token)),
+        _ => None,
     };
-    match shared.authenticator.identify(credentials).await {
-        Ok(identity) => {
-            if login::take_place(request.extensions_mut(), peer).is_err() {
-                let message = "the server has as many connections as it may; reuse them, or raise `server.max_connections`";
-                return Status::resource_exhausted(message).into_http();
-            }
-            let user = match &identity {
-                Identity::Role(role) => role.clone(),
-                Identity::Owner => options.user.clone(),
-            };
-            let options = SessionOptions { user, identity, ..options };
+    match login::admit(&shared, &mut request, peer).await {
+        Ok(options) => {
+            let of_connection = || Owner::Connection(connection.number(), options.user.clone());
+            let owner = token.unwrap_or_else(of_connection);
             request.extensions_mut().insert(Caller { owner, options, connection });
             next.run(request).await
         }
-        Err(refusal) => {
-            tracing::info!(%peer, path = request.uri().path(), ?refusal, "refused a call");
-            shared.engine.audit_login(&options, Some(refusal.reason()));
-            refuse(refusal).into_http()
+        Err(Denial::Login(refusal)) => refuse(refusal).into_http(),
+        Err(Denial::Full) => {
+            let message =
+                "the server has as many connections as it may; reuse them, or raise `server.max_connections`";
+            Status::resource_exhausted(message).into_http()
         }
     }
 }

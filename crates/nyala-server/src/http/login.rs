@@ -8,7 +8,7 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use nyala_engine::SessionOptions;
+use nyala_engine::{Identity, SessionOptions};
 use serde_json::{Value, json};
 
 use super::caller::named_application;
@@ -17,6 +17,15 @@ use super::place::{Full, Place};
 use super::{ApiError, Peer, Shared};
 use crate::auth::{Credentials, Ends, Refusal};
 
+/// Why a request was not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denial {
+    /// Because of its credentials.
+    Login(Refusal),
+    /// There are as many connections as there may be.
+    Full,
+}
+
 /// Authenticates the client, and tells the handler by an extension of the request.
 pub async fn require(
     State(shared): State<Shared>,
@@ -24,22 +33,38 @@ pub async fn require(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let credentials = credentials(request.headers());
-    let options = options_of(credentials.as_ref(), request.headers(), peer);
-    match shared.authenticator.identify(credentials).await {
-        Ok(identity) => {
-            if let Err(full) = take_place(request.extensions_mut(), peer) {
-                return full.into_response();
-            }
-            request.extensions_mut().insert(identity);
+    match admit(&shared, &mut request, peer).await {
+        Ok(options) => {
+            request.extensions_mut().insert(options.identity);
             next.run(request).await
         }
+        Err(Denial::Login(refusal)) => refuse(refusal),
+        Err(Denial::Full) => full().into_response(),
+    }
+}
+
+/// Checks the credentials in the headers of a request, and takes a place for its connection. Gives the client as it is known now: for the
+/// doors that are built on HTTP.
+pub async fn admit(
+    shared: &Shared,
+    request: &mut Request,
+    peer: SocketAddr,
+) -> Result<SessionOptions, Denial> {
+    let credentials = credentials(request.headers());
+    let mut options = options_of(credentials.as_ref(), request.headers(), peer);
+    match shared.authenticator.identify(credentials).await {
+        Ok(identity) => options.identity = identity,
         Err(refusal) => {
             tracing::info!(%peer, path = request.uri().path(), ?refusal, "refused a request");
             shared.engine.audit_login(&options, Some(refusal.reason()));
-            refuse(refusal)
+            return Err(Denial::Login(refusal));
         }
     }
+    if let Identity::Role(role) = &options.identity {
+        options.user.clone_from(role);
+    }
+    take_place(request.extensions_mut(), peer)?;
+    Ok(options)
 }
 
 /// `POST /api/v1/token`: a token for a password.
@@ -57,7 +82,7 @@ pub async fn token(
     let options = options_of(credentials.as_ref(), &head.headers, peer);
     match shared.authenticator.token(credentials, Ends::OnTime).await {
         Ok((token, lifetime)) => {
-            take_place(&mut head.extensions, peer).map_err(IntoResponse::into_response)?;
+            take_place(&mut head.extensions, peer).map_err(|_| full().into_response())?;
             shared.engine.audit_login(&options, None);
             Ok(Json(json!({"token": token, "type": "Bearer", "expires_in": lifetime.as_secs()})))
         }
@@ -70,16 +95,20 @@ pub async fn token(
 }
 
 /// Takes one of the places for connections for an admitted client, unless its connection has one.
-pub fn take_place(request: &mut Extensions, peer: SocketAddr) -> Result<(), ApiError> {
+fn take_place(request: &mut Extensions, peer: SocketAddr) -> Result<(), Denial> {
     // Only requests of connections without a place bring one to take.
     let Some(place) = request.remove::<Arc<Place>>() else { return Ok(()) };
     place.take().map_err(|Full| {
-        ::metrics::counter!("nyala_http_refused_total").increment(1);
-        tracing::warn!(%peer, "refused an HTTP connection: `server.max_connections` are open");
-        let message = "the server has as many connections as it may";
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_CONNECTIONS, message)
-            .hint("reuse connections, or raise `server.max_connections`")
+        tracing::warn!(%peer, "refused a connection: `server.max_connections` are open");
+        Denial::Full
     })
+}
+
+fn full() -> ApiError {
+    ::metrics::counter!("nyala_http_refused_total").increment(1);
+    let message = "the server has as many connections as it may";
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_CONNECTIONS, message)
+        .hint("reuse connections, or raise `server.max_connections`")
 }
 
 /// The credentials in the headers of a request.
@@ -88,11 +117,7 @@ pub fn credentials(headers: &HeaderMap) -> Option<Credentials> {
 }
 
 /// What is known of a client before its login.
-pub fn options_of(
-    credentials: Option<&Credentials>,
-    headers: &HeaderMap,
-    peer: SocketAddr,
-) -> SessionOptions {
+fn options_of(credentials: Option<&Credentials>, headers: &HeaderMap, peer: SocketAddr) -> SessionOptions {
     let application = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
     SessionOptions {
         user: credentials.and_then(Credentials::user).unwrap_or_default().to_owned(),
