@@ -481,6 +481,10 @@ if USER:
             holds(error_of(cursor.execute, "SELECT * FROM dates"), "[42501]")
             holds(error_of(ingest, "written", pa.table({"k": [1], "t": ["x"]}), "append", connection=connection), "[42501]")
             holds(error_of(ingest, "of_limited", ROWS, "create", db_schema_name="elsewhere", connection=connection), "[42501]")
+            # Columns can be seen by everybody who may log in, as in information_schema.
+            schema = connection.adbc_get_table_schema("customer", db_schema_filter="public")
+            equal(schema.names[:2], ["c_custkey", "c_name"])
+            assert "c_custkey" in str(connection.adbc_get_objects(depth="all").read_all().to_pylist())
 
 
 run()

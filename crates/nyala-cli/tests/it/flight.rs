@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::encryption::Keys;
-use crate::program::{run, try_run};
+use crate::program::{PATIENCE, run, try_run};
 use crate::python::{jar, require, script};
 use crate::server::Server;
 use crate::star::{Star, repository, sql};
@@ -25,17 +25,27 @@ fn adbc_with_passwords_and_encryption() {
     let (star, keys) = (Star::generate("0.01"), Keys::make());
     let data = star.built();
     sql(&data, "CREATE USER root SUPERUSER PASSWORD 'r''oot'");
+    let log = star.path("audit.jsonl");
     let variables = [
         LISTEN,
+        ("NYALA_SERVER__AUDIT_LOG", log.to_str().unwrap()),
         ("NYALA_SERVER__AUTHENTICATION", "password"),
         ("NYALA_SERVER__TLS__CERTIFICATE", keys.certificate.to_str().unwrap()),
         ("NYALA_SERVER__TLS__KEY", keys.key.to_str().unwrap()),
     ];
-    let server = Server::start_encrypted(&data, &variables);
+    let mut server = Server::start_encrypted(&data, &variables);
     let uri = format!("grpc+tls://localhost:{}", server.flight.unwrap().port());
     let mut client = script("flight_adbc.py");
     client.env("FLIGHT_URI", uri).env("FLIGHT_ROOTS", &keys.certificate);
     check(&server, client.env("FLIGHT_USER", "root").env("FLIGHT_PASSWORD", "r'oot"));
+    server.process.signal("TERM");
+    assert_eq!(server.finish(PATIENCE).code, Some(0));
+    // Lists of tables with their columns are no attempts to read the tables.
+    let text = std::fs::read_to_string(&log).unwrap();
+    let denied: Vec<&str> =
+        text.lines().filter(|line| line.contains("\"denied\"") && line.contains("SELECT")).collect();
+    assert!(!denied.is_empty(), "{text}");
+    assert!(denied.iter().all(|line| line.contains("SELECT * FROM dates\"")), "{denied:?}");
 }
 
 #[test]

@@ -3,7 +3,11 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use arrow::datatypes::SchemaRef;
 use datafusion::execution::SessionStateBuilder;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use nyala_model::QualifiedName;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use tokio_util::sync::CancellationToken;
 
@@ -121,6 +125,12 @@ impl Session {
     /// Whether it has a temporary table of this name.
     pub fn has_temporary(&self, table: &str) -> bool {
         self.settings().temporary().is_some_and(|temporary| temporary.find_parts(&[table]).is_some())
+    }
+
+    /// The columns of a table or view, also of the system, for lists of tables: like `information_schema`, they show every role what there is.
+    /// The name has its schema. None if there is no such table, or it cannot be opened.
+    pub fn columns_of<'a>(&'a self, table: &'a QualifiedName) -> BoxFuture<'a, Option<SchemaRef>> {
+        async move { self.engine.snapshots.current().columns_of(table).await }.boxed()
     }
 
     /// Whether its client is told how each query was answered.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow::datatypes::SchemaRef;
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, SchemaProvider};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
@@ -184,6 +185,16 @@ impl SnapshotContext {
             Ok(Table::External(_) | Table::View(_)) => None,
             Err(error) => Some(Err(error.clone())),
         }
+    }
+
+    /// The columns of a table or view, also of the system; none if there is none of this name, or it cannot be opened.
+    pub async fn columns_of(&self, name: &QualifiedName) -> Option<SchemaRef> {
+        if let Some(table) = self.tables.get(name) {
+            return table.as_ref().ok().map(|table| table.provider().schema());
+        }
+        let schema = self.state.catalog_list().catalog(DATABASE)?.schema(&name.schema)?;
+        let table = schema.table(&name.name).await.ok().flatten()?;
+        Some(table.schema())
     }
 
     /// The live table that `name` in a statement refers to.

@@ -9,12 +9,13 @@ use arrow_flight::sql::{
     CommandGetCatalogs, CommandGetDbSchemas, CommandGetPrimaryKeys, CommandGetTableTypes, CommandGetTables,
 };
 use nyala_engine::{QueryError, Session};
+use nyala_model::QualifiedName;
 use tonic::Status;
 
 use super::error::{refused, unwritable};
 use super::types::Types;
+use crate::small_queries::literal;
 pub use crate::small_queries::rows as rows_of;
-use crate::small_queries::{literal, quoted};
 
 /// The only database.
 pub const DATABASE: &str = "nyala";
@@ -49,7 +50,7 @@ pub fn table_types(command: CommandGetTableTypes) -> Result<RecordBatch, Status>
     found.build().map_err(Status::from)
 }
 
-/// Tables, with their columns where the client wants them.
+/// Tables, with their columns where the client wants them. As through every door, all roles see what there is.
 pub async fn tables(
     session: &Session,
     command: CommandGetTables,
@@ -77,31 +78,15 @@ pub async fn tables(
             continue;
         }
         let columns = match include_schema {
-            true => columns_of(session, &schema, &table, types).await,
-            false => SchemaRef::new(Schema::empty()),
+            true => session.columns_of(&QualifiedName::new(&*schema, &*table)).await,
+            false => None,
         };
+        // A table that cannot be opened is listed without columns.
+        let columns =
+            columns.map_or_else(Schema::empty, |columns| Arc::unwrap_or_clone(types.of_table(&columns)));
         found.append(DATABASE, schema, table, kind, &columns).map_err(Status::from)?;
     }
     found.build().map_err(Status::from)
-}
-
-/// The columns of a table with the types in which its rows are sent; none of a table that cannot be read now.
-async fn columns_of(session: &Session, schema: &str, table: &str, types: Types) -> SchemaRef {
-    let sql = format!("SELECT * FROM {}.{}", quoted(schema), quoted(table));
-    let prepared = match super::queries::prepare(session, &sql).await {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            tracing::debug!(
-                error = nyala_engine::hide_values(&error.message),
-                schema,
-                table,
-                "columns are not known"
-            );
-            return SchemaRef::new(Schema::empty());
-        }
-    };
-    let nothing = || SchemaRef::new(Schema::empty());
-    prepared.schema().map_or_else(nothing, |columns| types.of_table(&columns))
 }
 
 /// The primary key of a table.

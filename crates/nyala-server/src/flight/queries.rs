@@ -144,7 +144,7 @@ pub fn cancel(session: &FlightSession, info: &FlightInfo) -> bool {
 }
 
 /// Plans one statement.
-pub fn prepare<'a>(session: &'a Session, sql: &'a str) -> BoxFuture<'a, Result<Prepared, QueryError>> {
+fn prepare<'a>(session: &'a Session, sql: &'a str) -> BoxFuture<'a, Result<Prepared, QueryError>> {
     async move {
         let mut statements = match session.read(sql)? {
             Text::Ready(prepared) => return Ok(prepared),
