@@ -96,4 +96,23 @@ def other_commands():
     holds(error_of(put, "CommandGetTables"), "`CommandGetTables`")
 
 
+@check
+def transactions():
+    """a statement that is to be part of a transaction is refused, as there are none"""
+    sql, none, one = field(1, b"CREATE TABLE of_transaction (k BIGINT PRIMARY KEY)"), field(2, b""), field(2, b"tx1")
+    refused = (
+        lambda: CLIENT.get_flight_info(descriptor("CommandStatementQuery", sql, one)),
+        lambda: CLIENT.get_schema(descriptor("CommandStatementQuery", sql, one)),
+        lambda: put("CommandStatementUpdate", sql, one),
+        lambda: put("CommandStatementIngest", field(2, b"of_transaction"), field(6, b"tx1")),
+        lambda: act("CreatePreparedStatement", command("ActionCreatePreparedStatementRequest", sql, one)),
+        lambda: act("BeginTransaction", command("ActionBeginTransactionRequest")),
+    )
+    for call in refused:
+        holds(error_of(call), "there are no transactions", "[0A000]")
+    equal(rows("SELECT count(*) AS n FROM information_schema.tables WHERE table_name = 'of_transaction'"), [{"n": 0}])
+    put("CommandStatementUpdate", sql, none)
+    equal(rows("SELECT count(*) AS n FROM of_transaction"), [{"n": 0}])
+
+
 run()

@@ -10,7 +10,7 @@ use arrow_flight::{
 use prost::Message;
 use tonic::Status;
 
-use super::command;
+use super::command::{self, check_transaction, no_transactions};
 use super::error::beginning;
 use super::messages::{CloseSessionResult, CloseSessionStatus};
 use super::queries;
@@ -25,6 +25,9 @@ const SET_OPTIONS: &str = "SetSessionOptions";
 const GET_OPTIONS: &str = "GetSessionOptions";
 /// Ends the session of its caller.
 pub const CLOSE_SESSION: &str = "CloseSession";
+
+/// Actions of servers that have transactions.
+const TRANSACTIONS: [&str; 4] = ["BeginTransaction", "EndTransaction", "BeginSavepoint", "EndSavepoint"];
 
 /// The actions, and what clients are told of each.
 static ACTIONS: [(&str, &str); 7] = [
@@ -72,6 +75,7 @@ pub async fn act(session: &FlightSession, action: &Action) -> Result<Option<Vec<
         CANCEL_FLIGHT => cancel_flight(session, action).map(Some),
         SET_OPTIONS => session_options::set(session, action).map(Some),
         GET_OPTIONS => Ok(Some(session_options::get(session))),
+        other if TRANSACTIONS.contains(&other) => Err(no_transactions()),
         other => {
             let message =
                 format!("there is no action `{}`; ListActions lists what there is", beginning(other));
@@ -86,7 +90,9 @@ pub fn closed() -> Vec<u8> {
 }
 
 async fn prepare(session: &FlightSession, action: &Action) -> Result<Vec<u8>, Status> {
-    let Command::ActionCreatePreparedStatementRequest(request) = command::read(&action.body)? else {
+    let command = command::read(&action.body)?;
+    check_transaction(&command)?;
+    let Command::ActionCreatePreparedStatementRequest(request) = command else {
         return Err(other_body::<ActionCreatePreparedStatementRequest>(PREPARE));
     };
     Ok(queries::create(session, &request).await?.as_any().encode_to_vec())

@@ -6,10 +6,11 @@ use arrow_flight::FlightData;
 use arrow_flight::sql::{Any, Command};
 use bytes::Bytes;
 use futures::stream::{BoxStream, Peekable};
+use nyala_engine::{ErrorKind, QueryError};
 use prost::Message;
 use tonic::Status;
 
-use super::error::beginning;
+use super::error::{beginning, status};
 
 /// Messages that a client sends.
 pub type Received = Peekable<BoxStream<'static, Result<FlightData, Status>>>;
@@ -42,6 +43,31 @@ pub async fn of_first(messages: &mut Received) -> Result<Command, Status> {
     }
 }
 
+/// Refuses a command that is to be part of a transaction.
+///
+/// # Errors
+/// It names one, and there are none.
+pub fn check_transaction(command: &Command) -> Result<(), Status> {
+    let transaction = match command {
+        Command::CommandStatementQuery(query) => &query.transaction_id,
+        Command::CommandStatementUpdate(update) => &update.transaction_id,
+        Command::CommandStatementIngest(ingest) => &ingest.transaction_id,
+        Command::ActionCreatePreparedStatementRequest(request) => &request.transaction_id,
+        _ => return Ok(()),
+    };
+    match transaction.as_ref().is_none_or(Bytes::is_empty) {
+        true => Ok(()),
+        false => Err(no_transactions()),
+    }
+}
+
+/// The error for a client that wants a transaction.
+pub fn no_transactions() -> Status {
+    let message = "there are no transactions over Flight SQL";
+    let hint = "send no `transaction_id`: each statement is a transaction of its own";
+    status(&QueryError::new(ErrorKind::Unsupported, message).hint(hint))
+}
+
 /// The error for a command that is not for this call, or that Nyala does not have.
 pub fn not_for(call: &str, command: &Command) -> Status {
     let url = command.type_url();
@@ -53,7 +79,10 @@ pub fn not_for(call: &str, command: &Command) -> Status {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use arrow_flight::FlightDescriptor;
-    use arrow_flight::sql::{CommandGetCatalogs, CommandStatementUpdate, ProstMessageExt};
+    use arrow_flight::sql::{
+        ActionCreatePreparedStatementRequest, CommandGetCatalogs, CommandStatementIngest,
+        CommandStatementQuery, CommandStatementUpdate, ProstMessageExt,
+    };
     use futures::{FutureExt, StreamExt, stream};
     use tonic::Code;
 
@@ -73,6 +102,38 @@ mod tests {
         let other = Any { type_url: "type.googleapis.com/a.b.Other".to_owned(), value: Bytes::new() };
         let other = read(&other.encode_to_vec().into()).unwrap();
         assert_eq!(not_for("DoGet", &other).message(), "DoGet does not answer to `Other`");
+    }
+
+    #[test]
+    fn commands_of_transactions_are_refused() {
+        let commands = |transaction_id: Option<Bytes>| {
+            let query = "SELECT 1".to_owned();
+            let (id, sql) = (|| transaction_id.clone(), || query.clone());
+            [
+                Command::CommandStatementQuery(CommandStatementQuery { query: sql(), transaction_id: id() }),
+                Command::CommandStatementUpdate(CommandStatementUpdate {
+                    query: sql(),
+                    transaction_id: id(),
+                }),
+                Command::CommandStatementIngest(CommandStatementIngest {
+                    transaction_id: id(),
+                    ..CommandStatementIngest::default()
+                }),
+                Command::ActionCreatePreparedStatementRequest(ActionCreatePreparedStatementRequest {
+                    query: sql(),
+                    transaction_id: id(),
+                }),
+            ]
+        };
+        for command in commands(Some(Bytes::from_static(b"1"))) {
+            let error = check_transaction(&command).unwrap_err();
+            assert_eq!(error.code(), Code::Unimplemented, "{error}");
+            assert!(error.message().contains("no transactions") && error.message().contains("[0A000]"));
+        }
+        // Some clients send the field without a value.
+        for command in commands(None).into_iter().chain(commands(Some(Bytes::new()))) {
+            check_transaction(&command).unwrap();
+        }
     }
 
     #[test]

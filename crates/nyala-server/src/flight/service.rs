@@ -14,7 +14,7 @@ use prost::Message;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Extensions, Request, Response, Status, Streaming};
 
-use super::command::{self, Received, not_for};
+use super::command::{self, Received, check_transaction, not_for};
 use super::info::{info_of, written};
 use super::ingest::{Promise, check_catalog, ingest};
 use super::login;
@@ -80,7 +80,9 @@ impl FlightSql {
 
     async fn info(&self, request: &Request<FlightDescriptor>) -> Result<FlightInfo, Status> {
         let descriptor = request.get_ref().clone();
-        match command::read(&descriptor.cmd)? {
+        let command = command::read(&descriptor.cmd)?;
+        check_transaction(&command)?;
+        match command {
             Command::CommandStatementQuery(query) => {
                 queries::info_of_query(&*self.session(request.extensions())?, &query, descriptor).await
             }
@@ -95,7 +97,9 @@ impl FlightSql {
     }
 
     async fn schema(&self, request: &Request<FlightDescriptor>) -> Result<SchemaResult, Status> {
-        let columns = match command::read(&request.get_ref().cmd)? {
+        let command = command::read(&request.get_ref().cmd)?;
+        check_transaction(&command)?;
+        let columns = match command {
             Command::CommandStatementQuery(query) => {
                 queries::columns_of_query(&*self.session(request.extensions())?, &query).await?
             }
@@ -127,6 +131,7 @@ impl FlightSql {
         mut messages: Received,
     ) -> Result<Vec<u8>, Status> {
         let command = command::of_first(&mut messages).await?;
+        check_transaction(&command)?;
         let session = self.session(extensions)?;
         match command {
             Command::CommandPreparedStatementQuery(query) => {
