@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """ADBC over Flight SQL against a server that has the Star Schema Benchmark tables in schema `public`.
 
-Where the server is comes from FLIGHT_URI. With FLIGHT_USER and FLIGHT_PASSWORD a user logs in, with FLIGHT_ROOTS the server's certificate is checked.
+Where the server is comes from FLIGHT_URI. With FLIGHT_USER and FLIGHT_PASSWORD a user logs in, with FLIGHT_ROOTS the server's certificate is checked, and with
+METRICS, their address, its metrics.
 """
 
 import contextlib
@@ -9,6 +10,7 @@ import datetime as dt
 import os
 import threading
 import time
+import urllib.request
 from decimal import Decimal
 
 import adbc_driver_flightsql.dbapi as flight
@@ -459,6 +461,35 @@ def many_clients():
     for client in clients:
         client.join()
     equal(problems, [])
+
+
+if "METRICS" in os.environ:
+
+    def metric(name):
+        with urllib.request.urlopen(os.environ["METRICS"]) as answer:
+            lines = answer.read().decode().splitlines()
+        return next((float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name + " ")), 0.0)
+
+    @check
+    def metrics():
+        """calls are counted by what they ask for and how they end, and sessions while they are open"""
+        lines = [
+            f'nyala_flight_calls_total{{call="{call}",code="{code}",command="{command}"}}'
+            for call, code, command in (
+                ("DoGet", "OK", "PreparedStatementQuery"),
+                ("DoAction", "NOT_FOUND", "CreatePreparedStatement"),
+                ("DoGet", "OK", "GetCatalogs"),
+            )
+        ]
+        before = [metric(line) for line in lines]
+        with connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            equal(cursor.fetchall(), [(1,)])
+            error_of(cursor.execute, "SELECT nope FROM lineorder")
+            connection.adbc_get_objects(depth="catalogs").read_all()
+            assert metric("nyala_flight_sessions") >= 1
+        until("the calls are counted", lambda: all(metric(line) > count for line, count in zip(lines, before)))
+        until("the sessions are over", lambda: metric("nyala_flight_sessions") == 0)
 
 
 if USER:

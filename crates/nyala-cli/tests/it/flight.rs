@@ -16,7 +16,8 @@ fn adbc() {
     let star = Star::generate("0.01");
     let server = Server::start_with(&star.built(), &[LISTEN]);
     let uri = format!("grpc://{}", server.flight.unwrap());
-    check(&server, script("flight_adbc.py").env("FLIGHT_URI", uri));
+    let metrics = format!("http://{}/metrics", server.http);
+    check(&server, script("flight_adbc.py").env("FLIGHT_URI", uri).env("METRICS", metrics));
     server.check_alive("ADBC");
 }
 

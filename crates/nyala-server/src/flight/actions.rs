@@ -10,7 +10,8 @@ use arrow_flight::{
 use prost::Message;
 use tonic::Status;
 
-use super::command::{self, check_transaction, no_transactions};
+use super::calls;
+use super::command::{self, no_transactions, without_transaction};
 use super::error::beginning;
 use super::messages::{CloseSessionResult, CloseSessionStatus};
 use super::queries;
@@ -58,6 +59,11 @@ static ACTIONS: [(&str, &str); 7] = [
     ),
 ];
 
+/// The name of an action, if there is such a one, for counts.
+pub fn known(name: &str) -> &'static str {
+    calls::known(&ACTIONS.map(|(name, _)| name), name)
+}
+
 /// All actions.
 pub fn list() -> impl Iterator<Item = ActionType> {
     ACTIONS.iter().map(|(name, description)| ActionType {
@@ -90,8 +96,7 @@ pub fn closed() -> Vec<u8> {
 }
 
 async fn prepare(session: &FlightSession, action: &Action) -> Result<Vec<u8>, Status> {
-    let command = command::read(&action.body)?;
-    check_transaction(&command)?;
+    let command = without_transaction(command::read(&action.body))?;
     let Command::ActionCreatePreparedStatementRequest(request) = command else {
         return Err(other_body::<ActionCreatePreparedStatementRequest>(PREPARE));
     };

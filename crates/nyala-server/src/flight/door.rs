@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
+use super::calls;
 use super::login;
 use super::service::FlightSql;
 use super::sessions::Sessions;
@@ -58,6 +59,7 @@ impl Door for FlightDoor {
     }
 
     fn serve(self: Box<Self>, shutdown: CancellationToken) -> BoxFuture<'static, ()> {
+        calls::describe();
         let Self { connections, router, sessions, .. } = *self;
         let sweep = async move {
             loop {

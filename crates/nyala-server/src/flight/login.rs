@@ -12,6 +12,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
+use super::calls::{Call, NO_COMMAND, name_of_path};
 use super::sessions::{Caller, Owner};
 use crate::auth::{Authenticator, Credentials, Ends, Refusal};
 use crate::http::login::{self, Denial};
@@ -27,24 +28,24 @@ pub async fn require(
     let Some(connection) = request.extensions().get::<OpenConnection>().cloned() else {
         return Status::internal("a call came past its connection").into_http();
     };
+    let name = name_of_path(request.uri().path());
     let token = match login::credentials(request.headers()) {
         Some(Credentials::Bearer(token)) => Some(Owner::of_token(&token)),
         _ => None,
     };
-    match login::admit(&shared, &mut request, peer).await {
+    let status = match login::admit(&shared, &mut request, peer).await {
         Ok(options) => {
             let of_connection = || Owner::Connection(connection.number(), options.user.clone());
             let owner = token.unwrap_or_else(of_connection);
             request.extensions_mut().insert(Caller { owner, options, connection });
-            next.run(request).await
+            return next.run(request).await;
         }
-        Err(Denial::Login(refusal)) => refuse(refusal).into_http(),
-        Err(Denial::Full) => {
-            let message =
-                "the server has as many connections as it may; reuse them, or raise `server.max_connections`";
-            Status::resource_exhausted(message).into_http()
-        }
-    }
+        Err(Denial::Login(refusal)) => refuse(refusal),
+        Err(Denial::Full) => Status::resource_exhausted(
+            "the server has as many connections as it may; reuse them, or raise `server.max_connections`",
+        ),
+    };
+    Call::begin(name, NO_COMMAND).refused(status).into_http()
 }
 
 fn refuse(refusal: Refusal) -> Status {

@@ -11,6 +11,7 @@
 //! [`crate::rows`] has checked them.
 
 mod actions;
+mod calls;
 mod command;
 mod data;
 mod door;

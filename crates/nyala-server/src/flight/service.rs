@@ -1,4 +1,4 @@
-//! The calls of Flight: each is given to the file that knows its command.
+//! The calls of Flight: each is counted, and given to the file that knows its command.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use prost::Message;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Extensions, Request, Response, Status, Streaming};
 
-use super::command::{self, Received, check_transaction, not_for};
+use super::calls::{Call, NO_COMMAND};
+use super::command::{self, Received, not_for, without_transaction};
 use super::info::{info_of, written};
 use super::ingest::{Promise, check_catalog, ingest};
 use super::login;
@@ -78,11 +79,13 @@ impl FlightSql {
         Ok(response)
     }
 
-    async fn info(&self, request: &Request<FlightDescriptor>) -> Result<FlightInfo, Status> {
+    async fn info(
+        &self,
+        command: Result<Command, Status>,
+        request: &Request<FlightDescriptor>,
+    ) -> Result<FlightInfo, Status> {
         let descriptor = request.get_ref().clone();
-        let command = command::read(&descriptor.cmd)?;
-        check_transaction(&command)?;
-        match command {
+        match without_transaction(command)? {
             Command::CommandStatementQuery(query) => {
                 queries::info_of_query(&*self.session(request.extensions())?, &query, descriptor).await
             }
@@ -96,24 +99,30 @@ impl FlightSql {
         }
     }
 
-    async fn schema(&self, request: &Request<FlightDescriptor>) -> Result<SchemaResult, Status> {
-        let command = command::read(&request.get_ref().cmd)?;
-        check_transaction(&command)?;
-        let columns = match command {
+    async fn schema(
+        &self,
+        command: Result<Command, Status>,
+        extensions: &Extensions,
+    ) -> Result<SchemaResult, Status> {
+        let columns = match without_transaction(command)? {
             Command::CommandStatementQuery(query) => {
-                queries::columns_of_query(&*self.session(request.extensions())?, &query).await?
+                queries::columns_of_query(&*self.session(extensions)?, &query).await?
             }
             Command::CommandPreparedStatementQuery(query) => {
-                queries::columns_of_prepared(&*self.session(request.extensions())?, &query)?
+                queries::columns_of_prepared(&*self.session(extensions)?, &query)?
             }
             other => self.metadata.columns(&other).ok_or_else(|| not_for("GetSchema", &other))?,
         };
         Ok(SchemaResult { schema: written(&columns)? })
     }
 
-    async fn rows(&self, request: &Request<Ticket>) -> Result<Messages, Status> {
-        let session = || self.session(request.extensions());
-        match command::read(&request.get_ref().ticket)? {
+    async fn rows(
+        &self,
+        command: Result<Command, Status>,
+        extensions: &Extensions,
+    ) -> Result<Messages, Status> {
+        let session = || self.session(extensions);
+        match command? {
             Command::TicketStatementQuery(ticket) if ticket.statement_handle.is_empty() => Ok(nothing()),
             Command::TicketStatementQuery(ticket) => queries::fetch_once(session()?, &ticket).await,
             Command::CommandPreparedStatementQuery(query) => {
@@ -126,12 +135,12 @@ impl FlightSql {
     /// Takes what a client puts, and gives the answer.
     async fn put(
         &self,
+        command: Result<Command, Status>,
         headers: &MetadataMap,
         extensions: &Extensions,
-        mut messages: Received,
+        messages: Received,
     ) -> Result<Vec<u8>, Status> {
-        let command = command::of_first(&mut messages).await?;
-        check_transaction(&command)?;
+        let command = without_transaction(command)?;
         let session = self.session(extensions)?;
         match command {
             Command::CommandPreparedStatementQuery(query) => {
@@ -180,8 +189,9 @@ fn one<T: Send + 'static>(message: T) -> Flow<T> {
     stream::iter([Ok(message)]).boxed()
 }
 
-fn unanswered<T>(call: &str, instead: &str) -> Result<T, Status> {
-    Err(Status::unimplemented(format!("{call} is not answered; {instead}")))
+fn unanswered<T>(name: &'static str, instead: &str) -> Result<Response<T>, Status> {
+    let status = Status::unimplemented(format!("{name} is not answered; {instead}"));
+    Call::begin(name, NO_COMMAND).answered(Err(status))
 }
 
 #[tonic::async_trait]
@@ -198,22 +208,29 @@ impl FlightService for FlightSql {
         &self,
         request: Request<Streaming<HandshakeRequest>>,
     ) -> Result<Response<Self::HandshakeStream>, Status> {
-        self.log_in(request.metadata(), request.extensions()).await
+        let call = Call::begin("Handshake", NO_COMMAND);
+        call.streamed(self.log_in(request.metadata(), request.extensions()).await)
     }
 
     async fn get_flight_info(
         &self,
         request: Request<FlightDescriptor>,
     ) -> Result<Response<FlightInfo>, Status> {
-        self.info(&request).await.map(Response::new)
+        let command = command::read(&request.get_ref().cmd);
+        let call = Call::of("GetFlightInfo", &command);
+        call.answered(self.info(command, &request).await)
     }
 
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
-        self.schema(&request).await.map(Response::new)
+        let command = command::read(&request.get_ref().cmd);
+        let call = Call::of("GetSchema", &command);
+        call.answered(self.schema(command, request.extensions()).await)
     }
 
     async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
-        self.rows(&request).await.map(Response::new)
+        let command = command::read(&request.get_ref().ticket);
+        let call = Call::of("DoGet", &command);
+        call.streamed(self.rows(command, request.extensions()).await.map(Response::new))
     }
 
     async fn do_put(
@@ -221,19 +238,25 @@ impl FlightService for FlightSql {
         request: Request<Streaming<FlightData>>,
     ) -> Result<Response<Self::DoPutStream>, Status> {
         let (headers, extensions, messages) = request.into_parts();
-        let answer = self.put(&headers, &extensions, messages.boxed().peekable()).await?;
-        Ok(Response::new(one(PutResult { app_metadata: answer.into() })))
+        let mut messages: Received = messages.boxed().peekable();
+        let command = command::of_first(&mut messages).await;
+        let call = Call::of("DoPut", &command);
+        let answer = self.put(command, &headers, &extensions, messages).await;
+        let answer = answer.map(|answer| PutResult { app_metadata: answer.into() });
+        call.streamed(answer.map(|answer| Response::new(one(answer))))
     }
 
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
         let (_, extensions, action) = request.into_parts();
-        let answer = self.act(&extensions, &action).await?;
-        let answer = answer.map(|body| Ok(arrow_flight::Result { body: body.into() }));
-        Ok(Response::new(stream::iter(answer).boxed()))
+        let call = Call::begin("DoAction", actions::known(&action.r#type));
+        let answer = self.act(&extensions, &action).await;
+        let answer = answer.map(|body| body.map(|body| Ok(arrow_flight::Result { body: body.into() })));
+        call.streamed(answer.map(|answer| Response::new(stream::iter(answer).boxed())))
     }
 
     async fn list_actions(&self, _: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
-        Ok(Response::new(stream::iter(actions::list().map(Ok)).boxed()))
+        let call = Call::begin("ListActions", NO_COMMAND);
+        call.streamed(Ok(Response::new(stream::iter(actions::list().map(Ok)).boxed())))
     }
 
     async fn list_flights(&self, _: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {

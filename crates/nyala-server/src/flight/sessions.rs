@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use nyala_engine::{Engine, Session, SessionOptions};
 
+use super::calls::OpenSession;
 use super::opaque::Opaque;
 use super::statements::Statements;
 use super::types::Types;
@@ -69,6 +70,7 @@ pub struct FlightSession {
     calls: AtomicUsize,
     /// With which it ends, if it belongs to one.
     connection: Option<OpenConnection>,
+    _counted: OpenSession,
 }
 
 impl FlightSession {
@@ -202,6 +204,7 @@ impl Sessions {
             used: Mutex::new(Instant::now()),
             calls: AtomicUsize::new(0),
             connection,
+            _counted: OpenSession::count(),
         });
         let in_use = InUse::begin(&session);
         all.open.insert(caller.owner.clone(), session);
