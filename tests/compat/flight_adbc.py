@@ -339,6 +339,11 @@ def large_loads():
     # As one batch it is larger than the client sends: an error, and no row of it.
     holds(error_of(ingest, "large", data, "append", rows=count), "larger than max")
     equal(rows("SELECT count(*) FROM large"), [(0,)])
+    # Nor are there rows of a batch before it, although the client does not say how many there are.
+    for _ in range(8):
+        pieces = [*data.slice(0, 1000).to_batches(), *data.slice(1000).to_batches()]
+        holds(error_of(ingest, "large", pa.RecordBatchReader.from_batches(data.schema, pieces), "append"), "larger than max")
+    equal(rows("SELECT count(*) FROM large"), [(0,)])
     reader = pa.RecordBatchReader.from_batches(data.schema, data.to_batches(max_chunksize=200_000))
     equal(ingest("large", reader, "append", rows=count), count)
     equal(rows("SELECT count(*), count(d), sum(id) FROM large"), [(count, count // 2, Decimal(count * (count - 1) // 2))])

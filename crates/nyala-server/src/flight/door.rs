@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::time::sleep;
@@ -15,6 +15,7 @@ use tonic::service::Routes;
 
 use super::calls;
 use super::login;
+use super::receive;
 use super::service::FlightSql;
 use super::sessions::Sessions;
 use crate::door::{Common, Door, Listen};
@@ -48,6 +49,7 @@ impl FlightDoor {
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(usize::MAX);
         let router = Routes::new(service).prepare().into_axum_router();
+        let router = router.layer(from_fn(receive::receive));
         let router = router.layer(from_fn_with_state(shared, login::require));
         Ok(Some(Self { address, connections, router, sessions }))
     }

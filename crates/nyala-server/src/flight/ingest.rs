@@ -1,7 +1,7 @@
 //! Bulk loads: rows of Arrow into a live table, which is made if the client wants it.
 //!
-//! A load is one statement. A batch that is too large fails in the client, and the server may see the stream end as if it were
-//! whole; so a client may say how many rows it sends, and a load with another number is refused.
+//! A load is one statement. It is given up if its client gives it up, as it does with a batch that is too large for it. A client may also
+//! say how many rows it sends, and a load with another number is refused.
 
 use std::sync::Arc;
 

@@ -27,6 +27,7 @@ mod opaque;
 mod parameters;
 mod puts;
 mod queries;
+mod receive;
 mod service;
 mod session_options;
 mod sessions;
