@@ -76,6 +76,9 @@ pub struct ServerConfig {
     /// Largest HTTP request body accepted, in bytes. Default 16 MiB.
     #[serde(deserialize_with = "size")]
     pub max_body_bytes: usize,
+    /// Memory of messages that clients of Flight SQL are sending, of all together, in bytes. Default 512 MiB.
+    #[serde(deserialize_with = "size")]
+    pub max_flight_receive_bytes: usize,
     /// Logged-in clients of each listener; further ones are refused with a clear error. Default 1000.
     pub max_connections: usize,
     /// Connections to each listener before login. When one more comes, the oldest is closed. Default
@@ -313,6 +316,7 @@ impl Default for ServerConfig {
             flight_listen: None,
             kylin_listen: None,
             max_body_bytes: 16 << 20,
+            max_flight_receive_bytes: 512 << 20,
             max_connections: 1000,
             max_pending_connections: 1024,
             max_pending_per_address: 256,
@@ -441,7 +445,9 @@ impl ServerConfig {
             &timeout,
         )?;
         check(!self.first_user.is_empty(), "server.first_user", "a name", &self.first_user)?;
-        check(self.max_body_bytes >= 1024, "server.max_body_bytes", "at least 1024", &self.max_body_bytes)
+        check(self.max_body_bytes >= 1024, "server.max_body_bytes", "at least 1024", &self.max_body_bytes)?;
+        let received = self.max_flight_receive_bytes;
+        check(received >= 1 << 20, "server.max_flight_receive_bytes", "at least 1048576", &received)
     }
 }
 

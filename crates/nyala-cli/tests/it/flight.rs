@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::encryption::Keys;
-use crate::program::{PATIENCE, run, try_run};
+use crate::program::{PATIENCE, eventually, run, try_run};
 use crate::python::{jar, require, script};
 use crate::server::Server;
 use crate::star::{Star, repository, sql};
@@ -55,6 +55,17 @@ fn calls_that_drivers_do_not_make() {
     let uri = format!("grpc://{}", server.flight.unwrap());
     check(&server, script("flight_calls.py").env("FLIGHT_URI", uri));
     server.check_alive("calls by hand");
+}
+
+#[test]
+fn what_clients_send_is_bounded() {
+    let server = Server::empty(&[LISTEN, ("NYALA_SERVER__MAX_FLIGHT_RECEIVE_BYTES", "1MiB")]);
+    let uri = format!("grpc://{}", server.flight.unwrap());
+    check(&server, script("flight_receive.py").env("FLIGHT_URI", uri));
+    eventually("nothing is held", PATIENCE, || {
+        server.get("/metrics").body.lines().any(|line| line == "nyala_flight_receive_bytes 0")
+    });
+    server.check_alive("large batches");
 }
 
 #[test]

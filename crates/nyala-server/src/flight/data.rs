@@ -11,6 +11,7 @@ use tonic::Status;
 use super::command::Received;
 use super::error::{refused, status};
 use super::parameters::Values;
+use super::receive_budget::Share;
 use crate::rows::{ArrowStream, plain_bytes, schema_of_message};
 
 /// What stands before the metadata of a message in a stream.
@@ -42,8 +43,12 @@ pub async fn columns_of(messages: &mut Received) -> Result<SchemaRef, Status> {
     }
 }
 
-/// The rows of values that messages bind to `needed` parameters; none if they hold nothing at all.
-pub async fn values_of(mut messages: Received, needed: usize) -> Result<Option<Values>, Status> {
+/// The rows of values that messages bind to `needed` parameters; none if they hold nothing at all. `share` is for their bytes.
+pub async fn values_of(
+    mut messages: Received,
+    needed: usize,
+    mut share: Share,
+) -> Result<Option<Values>, Status> {
     let mut bytes = Vec::new();
     while let Some(data) = messages.next().await {
         for part in refused(framed(data?))?.into_iter().flatten() {
@@ -52,6 +57,7 @@ pub async fn values_of(mut messages: Received, needed: usize) -> Result<Option<V
         if bytes.len() > MAX_PARAMETER_BYTES {
             return Err(status(&too_many()));
         }
+        share.resize(bytes.len())?;
     }
     // Decoding computes, which threads that serve the network do not.
     let decoded = tokio::task::spawn_blocking(move || decode(&bytes, needed));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::time::sleep;
@@ -16,6 +16,7 @@ use tonic::service::Routes;
 use super::calls;
 use super::login;
 use super::receive;
+use super::receive_budget::{self, ReceiveBudget};
 use super::service::FlightSql;
 use super::sessions::Sessions;
 use crate::door::{Common, Door, Listen};
@@ -44,12 +45,13 @@ impl FlightDoor {
         let tls = common.tls.as_ref().map(|tls| tls.offering(b"h2"));
         let connections = Connections::new("flight", listener, &common.config, tls);
         let (shared, sessions) = (Shared::new(common, address), Arc::<Sessions>::default());
-        let service = FlightSql::new(&shared, Arc::clone(&sessions))?;
+        let budget = ReceiveBudget::new(common.config.max_flight_receive_bytes);
+        let service = FlightSql::new(&shared, Arc::clone(&sessions), Arc::clone(&budget))?;
         let service = FlightServiceServer::new(service)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(usize::MAX);
         let router = Routes::new(service).prepare().into_axum_router();
-        let router = router.layer(from_fn(receive::receive));
+        let router = router.layer(from_fn_with_state(budget, receive::receive));
         let router = router.layer(from_fn_with_state(shared, login::require));
         Ok(Some(Self { address, connections, router, sessions }))
     }
@@ -62,6 +64,7 @@ impl Door for FlightDoor {
 
     fn serve(self: Box<Self>, shutdown: CancellationToken) -> BoxFuture<'static, ()> {
         calls::describe();
+        receive_budget::describe();
         let Self { connections, router, sessions, .. } = *self;
         let sweep = async move {
             loop {

@@ -1,6 +1,8 @@
 //! The Arrow Flight SQL door: columns of an answer as they are computed, and rows of Arrow into live tables.
 //!
 //! ```text
+//! bytes of a call ─▶ login ─▶ receive: counted ─▶ service: command read ─▶ queries, puts, ingest, actions, metadata
+//!
 //! Handshake ─▶ token ─▶ session of the token       (without passwords: session of the connection)
 //! prepare ─▶ handle ──▶ bind ─▶ GetFlightInfo ─▶ DoGet ─▶ batches with the types that all drivers read
 //!                                    └── a statement without rows is run here, once
@@ -28,6 +30,7 @@ mod parameters;
 mod puts;
 mod queries;
 mod receive;
+mod receive_budget;
 mod service;
 mod session_options;
 mod sessions;

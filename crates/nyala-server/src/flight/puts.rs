@@ -11,6 +11,7 @@ use super::command::Received;
 use super::data::values_of;
 use super::error::refused;
 use super::queries::run;
+use super::receive_budget::Share;
 use super::sessions::FlightSession;
 
 /// Binds rows of values to a prepared query.
@@ -18,10 +19,11 @@ pub async fn bind(
     session: &FlightSession,
     query: CommandPreparedStatementQuery,
     messages: Received,
+    share: Share,
 ) -> Result<DoPutPreparedStatementResult, Status> {
     let statement = refused(session.statements.get(&query.prepared_statement_handle))?;
     let needed = statement.prepared.parameter_types().len();
-    let values = values_of(messages, needed).await?.unwrap_or_default();
+    let values = values_of(messages, needed, share).await?.unwrap_or_default();
     refused(session.statements.bind(&query.prepared_statement_handle, values))?;
     // The same handle: of a new one, drivers close either the new or the old only.
     Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(query.prepared_statement_handle) })
@@ -32,10 +34,11 @@ pub async fn update(
     session: &FlightSession,
     update: &CommandPreparedStatementUpdate,
     messages: Received,
+    share: Share,
 ) -> Result<i64, Status> {
     let statement = refused(session.statements.get(&update.prepared_statement_handle))?;
     let needed = statement.prepared.parameter_types().len();
-    let values = match values_of(messages, needed).await? {
+    let values = match values_of(messages, needed, share).await? {
         Some(values) if needed > 0 => Arc::new(values),
         // Bound by a call before.
         _ => refused(statement.values())?,

@@ -1,14 +1,15 @@
 //! What a client sends in a call, on its way to the library that cuts it into messages.
 //!
 //! The library takes a call that its client gives up for one that has ended: a load would be taken for whole whose client could not send
-//! the rest, as when a batch is too large for it.
+//! the rest, as when a batch is too large for it. And it holds a message until that is whole, without a bound for all of them.
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::Version;
 use axum::middleware::Next;
 use axum::response::Response;
@@ -16,10 +17,17 @@ use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tonic::Status;
 
+use super::receive_budget::{ReceiveBudget, Share};
+
+/// A message begins with a byte of flags and four of its length.
+const HEAD_BYTES: usize = 5;
+
 /// Puts a [`CallBody`] in the place of the body of a call.
-pub async fn receive(request: Request, next: Next) -> Response {
+pub async fn receive(State(budget): State<Arc<ReceiveBudget>>, request: Request, next: Next) -> Response {
     let has_end = request.version() == Version::HTTP_2;
-    next.run(request.map(|body| Body::new(CallBody { body, has_end }))).await
+    let share = budget.share();
+    let body = |body: Body| Body::new(CallBody { body, has_end, messages: Messages::default(), share });
+    next.run(request.map(body)).await
 }
 
 /// The bytes of a call: they end with the call, or in an error.
@@ -27,6 +35,63 @@ struct CallBody<B> {
     body: B,
     /// Whether the protocol tells the end of a call from that of its bytes.
     has_end: bool,
+    messages: Messages,
+    /// Of the bytes that the library holds.
+    share: Share,
+}
+
+impl<B> CallBody<B> {
+    /// The library has been given so many bytes beside those of the message that is not whole.
+    fn hold(&mut self, more: usize) -> Result<(), Status> {
+        self.share.resize(self.messages.unfinished.saturating_add(more))
+    }
+
+    fn count(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, Status> {
+        if let Some(bytes) = frame.data_ref() {
+            // Also those of messages that are whole now: they are held until they are taken.
+            self.hold(bytes.len())?;
+            self.messages.take(bytes);
+        }
+        Ok(frame)
+    }
+}
+
+/// The messages among the bytes of a call.
+#[derive(Debug, Default)]
+struct Messages {
+    /// The first bytes of the message that is not whole.
+    head: Vec<u8>,
+    /// Bytes that it lacks, once its head is there.
+    missing: usize,
+    /// Bytes of it that have come.
+    unfinished: usize,
+}
+
+impl Messages {
+    fn take(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let in_head = HEAD_BYTES.saturating_sub(self.head.len());
+            let wanted = if in_head > 0 { in_head } else { self.missing };
+            let (part, rest) = bytes.split_at(wanted.min(bytes.len()));
+            bytes = rest;
+            self.unfinished = self.unfinished.saturating_add(part.len());
+            if in_head > 0 {
+                self.head.extend_from_slice(part);
+                self.missing = self.length();
+            } else {
+                self.missing = self.missing.saturating_sub(part.len());
+            }
+            if self.head.len() == HEAD_BYTES && self.missing == 0 {
+                *self = Self::default();
+            }
+        }
+    }
+
+    /// The length in the head.
+    fn length(&self) -> usize {
+        let length = self.head.last_chunk().copied().map(u32::from_be_bytes);
+        usize::try_from(length.unwrap_or_default()).unwrap_or(usize::MAX)
+    }
 }
 
 impl<B> HttpBody for CallBody<B>
@@ -42,8 +107,11 @@ where
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
-        Poll::Ready(match ready!(Pin::new(&mut this.body).poll_frame(context)) {
-            Some(Ok(frame)) => Some(Ok(frame)),
+        // Whoever asks for more has taken the messages that were whole. Less is always allowed.
+        let _ = this.hold(0);
+        let next = ready!(Pin::new(&mut this.body).poll_frame(context));
+        Poll::Ready(match next {
+            Some(Ok(frame)) => Some(this.count(frame)),
             Some(Err(error)) => Some(Err(broken_off(&error))),
             None if this.has_end && !this.body.is_end_stream() => {
                 Some(Err(broken_off(&"its stream was reset")))
@@ -69,8 +137,8 @@ fn broken_off(reason: &dyn fmt::Display) -> Status {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use futures::FutureExt;
-    use http_body_util::BodyExt;
+    use futures::{FutureExt, stream};
+    use http_body_util::{BodyExt, StreamBody};
     use tonic::Code;
 
     use super::*;
@@ -99,11 +167,19 @@ mod tests {
         }
     }
 
+    fn call<B>(body: B, has_end: bool, budget: &Arc<ReceiveBudget>) -> CallBody<B> {
+        CallBody { body, has_end, messages: Messages::default(), share: budget.share() }
+    }
+
     /// The code that ends a call; none if it ends well.
     fn end_of(behind: Option<Status>, ended: bool, has_end: bool) -> Option<Code> {
         let body = Sent { piece: Some(Bytes::from_static(b"piece")), behind, ended };
-        let body = CallBody { body, has_end };
-        body.collect().now_or_never().unwrap().err().map(|status| status.code())
+        call(body, has_end, &ReceiveBudget::new(0))
+            .collect()
+            .now_or_never()
+            .unwrap()
+            .err()
+            .map(|status| status.code())
     }
 
     #[test]
@@ -113,6 +189,60 @@ mod tests {
         assert_eq!(end_of(Some(Status::cancelled("reset")), false, true), Some(Code::Aborted));
         // Before HTTP/2, bytes that end too soon are an error by themselves.
         assert_eq!(end_of(None, false, false), None);
+    }
+
+    fn message(length: u32) -> Vec<u8> {
+        let mut message = vec![0];
+        message.extend(length.to_be_bytes());
+        message.resize(HEAD_BYTES + length as usize, b'x');
+        message
+    }
+
+    #[test]
+    fn messages_are_cut_wherever_their_bytes_are() {
+        let all = [message(300), message(0), message(7), vec![0, 0]].concat();
+        for size in [1, 2, 5, 6, 100, all.len()] {
+            let mut messages = Messages::default();
+            all.chunks(size).for_each(|piece| messages.take(piece));
+            assert_eq!(messages.unfinished, 2, "in pieces of {size} bytes");
+        }
+    }
+
+    /// Takes the next piece, which is there.
+    fn next<B>(call: &mut CallBody<B>) -> Result<(), Status>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: fmt::Display,
+    {
+        call.frame().now_or_never().unwrap().unwrap().map(|_| ())
+    }
+
+    #[test]
+    fn messages_that_are_not_whole_are_bounded_together() {
+        const PIECE: usize = 100 << 10;
+        let budget = ReceiveBudget::new(2 * PIECE);
+        let pieces = |sent: Vec<u8>| {
+            let pieces: Vec<_> = sent
+                .chunks(PIECE)
+                .map(|piece| Ok::<_, Status>(Frame::data(Bytes::copy_from_slice(piece))))
+                .collect();
+            call(StreamBody::new(stream::iter(pieces)), false, &budget)
+        };
+        let [mut one, mut other] = [(); 2].map(|()| pieces(message(10 * PIECE as u32)));
+        next(&mut one).unwrap();
+        next(&mut one).unwrap();
+        next(&mut other).unwrap();
+        let error = next(&mut other).unwrap_err();
+        assert_eq!(error.code(), Code::ResourceExhausted, "{error}");
+        // Statements go on meanwhile.
+        next(&mut pieces(message(1000))).unwrap();
+        drop(one);
+        next(&mut other).unwrap();
+        // What is whole is given back when the next message is asked for.
+        drop(other);
+        let many = (0..100).flat_map(|_| message(PIECE as u32)).collect();
+        let mut many = pieces(many);
+        (0..100).for_each(|_| next(&mut many).unwrap());
     }
 
     #[test]

@@ -21,6 +21,7 @@ use super::ingest::{Promise, check_catalog, ingest};
 use super::login;
 use super::metadata_calls::Metadata;
 use super::opaque::Opaque;
+use super::receive_budget::ReceiveBudget;
 use super::sessions::{Caller, InUse, NoSession, Owner, Sessions};
 use super::stream::{Flow, Messages, nothing, of_batch};
 use super::{actions, puts, queries};
@@ -34,6 +35,8 @@ pub struct FlightSql {
     authenticator: Opaque<Arc<Authenticator>>,
     sessions: Arc<Sessions>,
     metadata: Metadata,
+    /// For what clients send.
+    budget: Arc<ReceiveBudget>,
 }
 
 impl FlightSql {
@@ -41,12 +44,17 @@ impl FlightSql {
     ///
     /// # Errors
     /// What is told of the server cannot be written, which is a fault of it.
-    pub fn new(shared: &Shared, sessions: Arc<Sessions>) -> Result<Self, ServeError> {
+    pub fn new(
+        shared: &Shared,
+        sessions: Arc<Sessions>,
+        budget: Arc<ReceiveBudget>,
+    ) -> Result<Self, ServeError> {
         Ok(Self {
             engine: Opaque::new(Arc::clone(&shared.engine)),
             authenticator: Opaque::new(Arc::clone(&shared.authenticator)),
             sessions,
             metadata: Metadata::new().map_err(ServeError::Flight)?,
+            budget,
         })
     }
 
@@ -144,10 +152,10 @@ impl FlightSql {
         let session = self.session(extensions)?;
         match command {
             Command::CommandPreparedStatementQuery(query) => {
-                Ok(puts::bind(&session, query, messages).await?.encode_to_vec())
+                Ok(puts::bind(&session, query, messages, self.budget.share()).await?.encode_to_vec())
             }
             Command::CommandPreparedStatementUpdate(update) => {
-                puts::update(&session, &update, messages).await.map(counted)
+                puts::update(&session, &update, messages, self.budget.share()).await.map(counted)
             }
             Command::CommandStatementUpdate(update) => queries::update(&session, &update).await.map(counted),
             Command::CommandStatementIngest(command) => {
