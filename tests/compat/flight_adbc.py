@@ -141,6 +141,16 @@ def many_rows():
 
 
 @check
+def many_groups():
+    """groups arrive in batches of the usual size, not in crumbs"""
+    with connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT n, count(*) AS c, min(n) AS least FROM generate_series(1, 1000000) AS s(n) GROUP BY n")
+        sizes = [batch.num_rows for batch in cursor.fetch_record_batch()]
+        equal(sum(sizes), 1000000)
+        assert len(sizes) < 500, len(sizes)
+
+
+@check
 def no_rows():
     """an answer without rows has columns"""
     found = table("SELECT lo_orderkey, lo_shipmode FROM lineorder WHERE lo_orderkey < 0")

@@ -27,6 +27,7 @@ mod metadata;
 mod metadata_calls;
 mod opaque;
 mod parameters;
+mod pieces;
 mod puts;
 mod queries;
 mod receive;

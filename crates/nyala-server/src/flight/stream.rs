@@ -16,6 +16,7 @@ use tonic::Status;
 
 use super::error::status;
 use super::parameters::Values;
+use super::pieces::pieces_of;
 use super::sessions::InUse;
 use super::statements::Statement;
 use super::types::{changed, check_same, conform};
@@ -65,11 +66,20 @@ pub fn nothing() -> Messages {
 }
 
 fn encoded(batches: BoxStream<'static, Result<RecordBatch, FlightError>>, columns: SchemaRef) -> Messages {
+    let pieces = batches.flat_map(|batch| {
+        let pieces: Vec<_> = match batch {
+            Ok(batch) => pieces_of(&batch).into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        };
+        stream::iter(pieces)
+    });
     let messages = FlightDataEncoderBuilder::new()
         .with_schema(columns)
+        // They are cut already.
+        .with_max_flight_data_size(usize::MAX)
         // There are only dictionaries where the client wants them.
         .with_dictionary_handling(DictionaryHandling::Resend)
-        .build(batches);
+        .build(pieces);
     messages.map(|message| message.map_err(Status::from)).boxed()
 }
 
