@@ -13,6 +13,9 @@ use super::sessions::InUse;
 use super::sql_info::sql_info;
 use super::type_info::type_info;
 
+/// All numbers of `SqlInfo` that are told are below this.
+const MAX_INFOS: usize = 1000;
+
 /// Answers them.
 pub struct Metadata {
     infos: SqlInfoData,
@@ -66,7 +69,7 @@ impl Metadata {
             }
             Command::CommandGetTableTypes(command) => metadata::table_types(command),
             Command::CommandGetSqlInfo(command) => {
-                self.infos.record_batch(command.info).map_err(Status::from)
+                self.infos.record_batch(known(command.info)).map_err(Status::from)
             }
             Command::CommandGetXdbcTypeInfo(command) => {
                 self.types.record_batch(command.data_type).map_err(Status::from)
@@ -80,5 +83,28 @@ impl Metadata {
             | Command::CommandGetCrossReference(_) => Ok(foreign_keys()),
             other => Err(not_for("DoGet", &other)),
         }
+    }
+}
+
+/// The numbers that a client asks for, without those that nobody knows: each number of a list of millions would be looked for.
+fn known(mut numbers: Vec<u32>) -> Vec<u32> {
+    numbers.sort_unstable();
+    numbers.dedup();
+    // Of so many, the last are beyond all that are told. Not none of them, which would mean all.
+    numbers.truncate(MAX_INFOS);
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn each_number_is_told_once_however_often_it_is_asked_for() {
+        let told = |numbers: Vec<u32>| sql_info().unwrap().record_batch(known(numbers)).unwrap().num_rows();
+        assert_eq!(told(vec![0, 1, 8]), 3);
+        assert_eq!(told((0..5_000_000).rev().map(|number| number % 1_000_000).collect()), told(Vec::new()));
+        assert_eq!(told(vec![5_000]), 0);
     }
 }
