@@ -68,8 +68,9 @@ def partition(cluster: nodes.Cluster, node: lab.Server) -> dict:
     wait("the node does a part", 120, lambda: parts_of(node) > 0)
     before = broken_connections(cluster)
     link.cut()
-    # Seen by the nodes that had a connection: they find it broken.
-    found = wait("the cut connection is found", 30, lambda: broken_connections(cluster) > before)
+    # Seen by the nodes that had a connection: they find it broken. If the part ended just before, one must be sent first, and on a
+    # busy machine that takes a while.
+    found = wait("the cut connection is found", 180, lambda: broken_connections(cluster) > before)
     time.sleep(3)
     link.heal()
     passed = link.passed
@@ -221,8 +222,9 @@ def measure(cluster: nodes.Cluster, kind: str, options, queries, expected) -> di
         time.sleep(5)
         before = {node.folder.name: (threads_of(node), memory_of(node)) for node in cluster.nodes}
         found = []
-        for _ in range(options.rounds):
+        for number in range(options.rounds):
             found.append(KINDS[kind](cluster, random.choice(cluster.executors)))
+            print(f"{kind} {number + 1}: {found[-1]}", file=sys.stderr, flush=True)
             time.sleep(2)
     finally:
         # Also when a round fails: streams would ask nodes that are gone for ever.
