@@ -14,7 +14,7 @@ const LOCAL: &str = "local socket";
 pub async fn check(server: &ServerConfig) -> Vec<Check> {
     let mut checks = Vec::new();
     for checked in check_addresses(server).await {
-        let subject = if checked.key == "server.http_listen" { "HTTP" } else { "PostgreSQL" };
+        let subject = subject(checked.key);
         checks.push(match checked.outcome {
             Ok(()) => Check::ok(subject, format!("`{}` is free", checked.address)),
             Err(error) => Check::error(subject, error),
@@ -27,6 +27,16 @@ pub async fn check(server: &ServerConfig) -> Vec<Check> {
         });
     }
     checks
+}
+
+/// The protocol of the address that a key sets.
+fn subject(key: &str) -> &'static str {
+    match key {
+        "server.http_listen" => "HTTP",
+        "server.flight_listen" => "Flight SQL",
+        "server.kylin_listen" => "Kylin's API",
+        _ => "PostgreSQL",
+    }
 }
 
 fn may_write(folder: &Path) -> Result<(), ServeError> {

@@ -32,10 +32,11 @@ pub fn is_readable_by_all(file: &Path) -> bool {
     file.metadata().is_ok_and(|found| found.permissions().mode() & READABLE_BY_ALL != 0)
 }
 
-/// Whether the part of a URL before the host has a password.
+/// Whether a URL has a password, before its host or among its parameters.
 fn has_password(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split_once('@').is_some_and(|(user, _)| user.contains(':')) || rest.contains("password=")
+    let (place, parameters) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    place.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) || parameters.contains("password=")
 }
 
 #[cfg(test)]
@@ -49,5 +50,6 @@ mod tests {
         check("postgres://db/nyala?user=ann&password=secret", true);
         check("postgres://ann@db:5432/nyala", false);
         check("postgres://db:5432/nyala", false);
+        check("postgres://db:5432/nyala?user=ann@example.org", false);
     }
 }

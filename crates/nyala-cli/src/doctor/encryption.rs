@@ -9,9 +9,13 @@ use super::check::Check;
 use super::configuration::is_readable_by_all;
 
 const SUBJECT: &str = "encryption";
-/// A certificate is to be renewed so long before its end.
+/// A certificate is to be renewed so long before its end, or with this part of its lifetime left if that is less: some are valid for
+/// hours only. Programs such as cert-manager renew earlier than that.
 const RENEW_BEFORE: Duration = Duration::from_secs(30 * DAY);
-const DAY: u64 = 24 * 3600;
+const RENEW_PART: u32 = 3;
+const HOUR: u64 = 3600;
+const DAY: u64 = 24 * HOUR;
+const TWO_DAYS: u64 = 2 * DAY;
 
 pub fn check(tls: &TlsConfig) -> Vec<Check> {
     let validity = match check_encryption(tls) {
@@ -37,8 +41,20 @@ fn judge(validity: Validity, now: SystemTime) -> Check {
     let Ok(left) = validity.until.duration_since(now) else {
         return Check::failed(SUBJECT, "the certificate is not valid any more", renew);
     };
-    let found = format!("the certificate is valid for {} more days", left.as_secs() / DAY);
-    if left < RENEW_BEFORE { Check::warning(SUBJECT, found, renew) } else { Check::ok(SUBJECT, found) }
+    let found = format!("the certificate is valid for {}", show_left(left));
+    let lifetime = validity.until.duration_since(validity.from).unwrap_or_default();
+    if left < RENEW_BEFORE.min(lifetime / RENEW_PART) {
+        Check::warning(SUBJECT, found, renew)
+    } else {
+        Check::ok(SUBJECT, found)
+    }
+}
+
+fn show_left(left: Duration) -> String {
+    match left.as_secs() {
+        seconds @ ..TWO_DAYS => format!("{} more hours", seconds / HOUR),
+        seconds => format!("{} more days", seconds / DAY),
+    }
 }
 
 #[cfg(test)]
@@ -48,15 +64,19 @@ mod tests {
 
     #[test]
     fn a_certificate_is_good_between_its_two_times() {
-        let day = |number: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(number * DAY);
-        let validity = Validity { from: day(100), until: day(200) };
-        let check = |now, expected, words: &str| {
-            let found = judge(validity, now);
+        let hour = |number: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(number * HOUR);
+        let day = |number: u64| hour(number * 24);
+        let check = |(from, until), now, expected, words: &str| {
+            let found = judge(Validity { from, until }, now);
             assert!(found.state == expected && found.found.contains(words), "{found:?}");
         };
-        check(day(99), State::Failed, "not valid yet");
-        check(day(100), State::Ok, "100 more days");
-        check(day(171), State::Warning, "29 more days");
-        check(day(201), State::Failed, "not valid any more");
+        let of_months = (day(100), day(200));
+        check(of_months, day(99), State::Failed, "not valid yet");
+        check(of_months, day(100), State::Ok, "100 more days");
+        check(of_months, day(171), State::Warning, "29 more days");
+        check(of_months, day(201), State::Failed, "not valid any more");
+        let of_a_day = (hour(0), hour(24));
+        check(of_a_day, hour(15), State::Ok, "9 more hours");
+        check(of_a_day, hour(17), State::Warning, "7 more hours");
     }
 }

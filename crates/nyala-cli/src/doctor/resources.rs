@@ -80,7 +80,7 @@ fn open_file_limit(text: &str) -> Option<u64> {
 fn open_files(limit: u64, server: &ServerConfig) -> Check {
     const SUBJECT: &str = "open files";
     let of_a_door = (server.max_connections as u64).saturating_add(server.max_pending_connections as u64);
-    let wanted = of_a_door.saturating_mul(2).saturating_add(FILES);
+    let wanted = of_a_door.saturating_mul(doors(server)).saturating_add(FILES);
     if limit < wanted {
         let found = format!("at most {limit}, and connections and files may need {wanted}");
         let next =
@@ -88,6 +88,11 @@ fn open_files(limit: u64, server: &ServerConfig) -> Check {
         return Check::warning(SUBJECT, found, next);
     }
     Check::ok(SUBJECT, format!("connections and files may need {wanted}, and have more"))
+}
+
+/// PostgreSQL and HTTP are always served.
+fn doors(server: &ServerConfig) -> u64 {
+    2 + u64::from(server.flight_listen.is_some()) + u64::from(server.kylin_listen.is_some())
 }
 
 #[cfg(test)]
@@ -146,5 +151,9 @@ mod tests {
         let server = ServerConfig::default();
         assert_eq!(open_files(1024, &server).state, State::Warning);
         assert_eq!(open_files(5048, &server).state, State::Ok);
+        let flight =
+            ServerConfig { flight_listen: Some(([127, 0, 0, 1], 50051).into()), ..ServerConfig::default() };
+        assert_eq!(open_files(5048, &flight).state, State::Warning);
+        assert_eq!(open_files(7072, &flight).state, State::Ok);
     }
 }

@@ -92,6 +92,8 @@ fn addresses_that_cannot_be_had_fail() {
     let address = taken.local_addr().unwrap().to_string();
     place.fails(&[("NYALA_SERVER__HTTP_LISTEN", &address)], "HTTP", "the value of `server.http_listen`");
     place.fails(&[("NYALA_SERVER__POSTGRES_LISTEN", &address)], "PostgreSQL", "`server.postgres_listen`");
+    place.fails(&[("NYALA_SERVER__FLIGHT_LISTEN", &address)], "Flight SQL", "`server.flight_listen`");
+    place.fails(&[("NYALA_SERVER__KYLIN_LISTEN", &address)], "Kylin's API", "`server.kylin_listen`");
     drop(taken);
     let same = [
         ("NYALA_SERVER__HTTP_LISTEN", address.as_str()),
@@ -123,9 +125,9 @@ fn files_of_encryption_have_to_fit() {
         place.report(&variables)
     };
     let good = report(&with(&keys.certificate, &keys.key));
-    // The test's certificate ends in two days.
-    assert_eq!(state(&good, "encryption"), "warning", "{good}");
-    assert!(found(&good, "encryption").contains("1 more days"), "{good}");
+    // The test's certificate was made just now, for two days.
+    assert_eq!(state(&good, "encryption"), "ok", "{good}");
+    assert!(found(&good, "encryption").contains("47 more hours"), "{good}");
     let mixed = report(&with(&keys.certificate, &others.key));
     assert_eq!(state(&mixed, "encryption"), "failed", "{mixed}");
     let absent = report(&with(Path::new("/absent.pem"), &keys.key));
