@@ -13,18 +13,37 @@ use crate::args::ServeArgs;
 use crate::greeting::Ways;
 use crate::open::{Opened, open_node};
 use crate::service_manager::ServiceManager;
-use crate::{config, first_user, greeting, stop};
+use crate::stop::Requests;
+use crate::{config, first_user, greeting};
 
 /// Opens the data folder and serves it until asked to stop.
 pub async fn command(args: ServeArgs) -> anyhow::Result<()> {
+    let mut requests = Requests::listen()?;
     let config = config::load(&args.config, &args.flags())?.into_config();
-    let opened = open_node(&config, "nyala serve").await?;
+    let opened = tokio::select! {
+        opened = open(&config) => opened?,
+        // What is half open is left as a crash would leave it: the next start goes on from there.
+        () = requests.next() => {
+            let _ = writeln!(stderr(), "stopped before the server was ready");
+            return Ok(());
+        }
+    };
+    run(&config, &opened, "SELECT 1", requests).await
+}
+
+async fn open(config: &Config) -> anyhow::Result<Opened> {
+    let opened = open_node(config, "nyala serve").await?;
     first_user::make(&opened.engine, &config.server).await?;
-    run(&config, &opened, "SELECT 1").await
+    Ok(opened)
 }
 
 /// Serves an open data folder until asked to stop. `example` is the statement that the greeting shows.
-pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Result<()> {
+pub async fn run(
+    config: &Config,
+    opened: &Opened,
+    example: &str,
+    mut requests: Requests,
+) -> anyhow::Result<()> {
     let shutdown = CancellationToken::new();
     let running = serve(config, Arc::clone(&opened.engine), shutdown.clone()).await?;
     serve_nodes(opened, &shutdown);
@@ -39,7 +58,7 @@ pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Res
     tokio::select! {
         // A door that closes by itself stops the server.
         () = &mut stopped => anyhow::bail!("the server stopped by itself; its log says why"),
-        asked = stop::requested() => asked?,
+        () = requests.next() => {}
     }
     // Whether anyone reads this does not matter any more.
     let _ = writeln!(stderr(), "stopping: running queries may end; Ctrl-C again cancels them");
@@ -47,8 +66,7 @@ pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Res
     shutdown.cancel();
     tokio::select! {
         () = &mut stopped => {}
-        asked = stop::requested() => {
-            asked?;
+        () = requests.next() => {
             opened.engine.shutdown(Duration::ZERO).await;
             stopped.await;
         }

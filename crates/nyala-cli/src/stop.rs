@@ -1,21 +1,29 @@
-//! Waiting for someone to ask the process to stop.
+//! Signals that ask the process to stop.
 
-/// Waits for Ctrl-C or, where the system has it, SIGTERM.
-pub async fn requested() -> std::io::Result<()> {
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted,
-        terminated = terminated() => terminated,
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Ctrl-C and SIGTERM from the moment that this is made: one that comes while nobody waits for it is kept.
+///
+/// A server makes it before it does anything else. In a container it is process 1, to which the kernel delivers only signals that it
+/// listens for: `docker stop` would have no effect while the server opens its data folder.
+pub struct Requests {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Requests {
+    /// Begins to listen.
+    pub fn listen() -> io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
-}
 
-#[cfg(unix)]
-async fn terminated() -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    signal(SignalKind::terminate())?.recv().await;
-    Ok(())
-}
-
-#[cfg(not(unix))]
-async fn terminated() -> std::io::Result<()> {
-    std::future::pending().await
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }

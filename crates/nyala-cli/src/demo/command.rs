@@ -12,6 +12,7 @@ use crate::config::{self, Flag};
 use crate::open::{Opened, open};
 use crate::serve;
 use crate::sql::duration;
+use crate::stop::Requests;
 
 /// Statement of the greeting: a name that is there, and an answer that the cube gives.
 const EXAMPLE: &str = "SELECT d_year, sum(lo_revenue) FROM lineorder JOIN dates ON lo_orderdate = d_datekey GROUP BY d_year ORDER BY d_year";
@@ -43,7 +44,7 @@ async fn run(args: &DemoArgs, config: &nyala_model::config::Config, opened: &Ope
     if args.no_serve {
         return Ok(());
     }
-    serve::run(config, opened, EXAMPLE).await
+    serve::run(config, opened, EXAMPLE, Requests::listen()?).await
 }
 
 /// Prints the current step to stderr, so that stdout holds results only.

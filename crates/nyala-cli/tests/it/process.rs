@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::program::{Finished, PATIENCE, eventually, nyala, run, try_run};
+use crate::program::{Finished, PATIENCE, Running, eventually, nyala, run, try_run};
 use crate::server::{Server, send, statement_request};
 
 /// Counts for hours.
@@ -291,6 +291,31 @@ fn an_idle_server_stops_at_once() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(asked.elapsed() < Duration::from_secs(3), "took {:?}", asked.elapsed());
     drop(idle);
+}
+
+/// In a container a program gets only signals that it listens for, also while it starts: here it waits for a database that does not answer.
+#[test]
+fn a_server_that_starts_can_be_stopped() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    silent.set_nonblocking(true).unwrap();
+    let catalog = format!("postgres://nyala@{}/nyala", silent.local_addr().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["TERM", "INT"] {
+        let mut command = serve_anywhere();
+        command.env("NYALA_CATALOG__URL", &catalog).env("NYALA_STORAGE__DATA", "s3://bucket/nyala/");
+        let mut starting = Running::start(command.arg("--data-dir").arg(folder.path()));
+        let mut connection = None;
+        eventually("the catalog is asked for", PATIENCE, || {
+            connection = silent.accept().ok();
+            connection.is_some()
+        });
+        starting.signal(name);
+        let asked = Instant::now();
+        let finished = starting.finish(PATIENCE);
+        assert_eq!(finished.code, Some(0), "{name}: {finished:?}");
+        assert!(finished.stderr.contains("stopped before the server was ready"), "{name}: {finished:?}");
+        assert!(asked.elapsed() < Duration::from_secs(5), "{name} took {:?}", asked.elapsed());
+    }
 }
 
 /// A query that keeps this machine busy for about a second, and how long it took.
