@@ -1,10 +1,12 @@
 //! `nyala ping`: what health checks and scripts learn from its exit code and its words.
 
+use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
 
 use crate::encryption::Encrypted;
-use crate::program::{Finished, nyala, try_run};
+use crate::program::{Finished, nyala, run, try_run};
 use crate::server::Server;
 
 #[test]
@@ -84,6 +86,33 @@ fn who_may_not_log_in_is_told_so() {
     let finished = ping(&["--url", &url]);
     check_not_ready(&finished, &["cannot connect", "password authentication failed"]);
     assert!(!finished.stderr.contains("guess"), "{finished:?}");
+}
+
+/// Other users of a machine see the arguments of its processes.
+#[test]
+fn a_password_need_not_be_an_argument() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file) = (folder.path().join("data"), folder.path().join("passwords"));
+    run(nyala(&["sql", "-c", "CREATE USER ann PASSWORD 'it:s secret'", "--data-dir"]).arg(&data));
+    let server = Server::start_with(&data, &[("NYALA_SERVER__AUTHENTICATION", "password")]);
+    let url = format!("postgres://ann@{}/nyala", server.postgres);
+    let line = format!("127.0.0.1:{}:*:ann:it\\:s secret\n", server.postgres.port());
+    std::fs::write(&file, line).unwrap();
+    let with = |name: &str, value: &str| {
+        let mut command = nyala(&["ping", "--url", &url]);
+        command.env_remove("PGPASSWORD").env_remove("PGPASSFILE").env("HOME", folder.path());
+        try_run(command.env(name, value))
+    };
+    check_ready(&with("PGPASSWORD", "it:s secret"), "postgres://127.0.0.1");
+    for (mode, is_used) in [(0o600, true), (0o640, false)] {
+        std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+        let finished = with("PGPASSFILE", file.to_str().unwrap());
+        if is_used {
+            check_ready(&finished, "postgres://127.0.0.1");
+        } else {
+            check_not_ready(&finished, &["password missing", "hint: set `PGPASSWORD`", "chmod 600"]);
+        }
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{CancelToken, Client, Config, Error, Socket};
 
 use super::{Connector, Mode, Policy, Stream};
+use crate::password;
 use crate::report::Hinted;
 
 /// The future that moves the bytes of a connection.
@@ -20,7 +21,8 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Reads a URL. Defaults: user `nyala`, application name `application`, `sslmode` as `default`.
+    /// Reads a URL. Defaults: user `nyala`, password of `PGPASSWORD` or a password file, application name `application`, `sslmode` as
+    /// `default`.
     pub fn parse(url: &str, ca: Option<&Path>, default: Mode, application: &str) -> Result<Self> {
         let (url, policy) = Policy::of_url(url, ca, default)?;
         // The error does not repeat the URL, which may hold a password.
@@ -33,6 +35,11 @@ impl PostgresServer {
         })?;
         if config.get_user().is_none() {
             config.user("nyala");
+        }
+        if config.get_password().is_none()
+            && let Some(password) = password::find(&config)
+        {
+            config.password(password);
         }
         if config.get_application_name().is_none() {
             config.application_name(application);
@@ -88,7 +95,7 @@ fn is_local(config: &Config) -> bool {
     false
 }
 
-/// The next step, if a connection failed because it could not be encrypted.
+/// The next step, if a connection failed because it could not be encrypted, or because there is no password.
 pub fn hint(error: &Error) -> Option<&'static str> {
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
@@ -104,6 +111,9 @@ pub fn hint(error: &Error) -> Option<&'static str> {
         }
     }
     let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-    (text == "server does not support TLS")
-        .then_some("it is configured without a certificate: see `server.tls`")
+    match text.as_str() {
+        "server does not support TLS" => Some("it is configured without a certificate: see `server.tls`"),
+        "password missing" => Some(password::HINT),
+        _ => None,
+    }
 }
