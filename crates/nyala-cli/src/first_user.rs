@@ -15,12 +15,12 @@ pub async fn make(engine: &Arc<Engine>, config: &ServerConfig) -> anyhow::Result
     if file.as_os_str().is_empty() || has_superuser(engine) {
         return Ok(());
     }
-    let statement = statement(&config.first_user, &read_password(file)?);
+    let statement = statement(engine, &config.first_user, &read_password(file)?)?;
     let session =
         engine.session(SessionOptions { application: "nyala serve".to_owned(), ..SessionOptions::default() });
     match session.query(&statement).await {
         Ok(_) => {
-            tracing::info!(user = config.first_user, "made the first user");
+            tracing::info!(user = config.first_user, "gave the first user its password");
             Ok(())
         }
         Err(error) => {
@@ -39,9 +39,21 @@ fn has_superuser(engine: &Engine) -> bool {
     snapshot.roles.values().any(|role| role.superuser && role.login && role.password.is_some())
 }
 
-fn statement(user: &str, password: &str) -> String {
+/// Makes the user, or lets a superuser in again whose password or login was taken. The file makes no superuser of another role.
+fn statement(engine: &Engine, user: &str, password: &str) -> anyhow::Result<String> {
+    match engine.catalog().snapshot().roles.get(user) {
+        None => Ok(with_password("CREATE USER", user, "SUPERUSER", password)),
+        Some(role) if role.superuser => Ok(with_password("ALTER USER", user, "LOGIN", password)),
+        Some(_) => Err(Hinted::error(
+            format!("role `{user}`, the value of `server.first_user`, is there and no superuser"),
+            "name a role that is not there yet, and log in as that",
+        )),
+    }
+}
+
+fn with_password(verb: &str, user: &str, right: &str, password: &str) -> String {
     let (user, password) = (user.replace('"', "\"\""), password.replace('\'', "''"));
-    format!("CREATE USER \"{user}\" SUPERUSER PASSWORD '{password}'")
+    format!("{verb} \"{user}\" {right} PASSWORD '{password}'")
 }
 
 /// The password is the first line of the file, since editors add an end of line.
@@ -61,7 +73,9 @@ mod tests {
 
     #[test]
     fn quotes_of_name_and_password_end_nothing() {
-        let check = |user, password, expected: &str| assert_eq!(statement(user, password), expected);
+        let check = |user, password, expected: &str| {
+            assert_eq!(with_password("CREATE USER", user, "SUPERUSER", password), expected);
+        };
         check("admin", "secret", "CREATE USER \"admin\" SUPERUSER PASSWORD 'secret'");
         check("a\"b", "it's", "CREATE USER \"a\"\"b\" SUPERUSER PASSWORD 'it''s'");
     }

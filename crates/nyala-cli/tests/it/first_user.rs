@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::program::{Finished, nyala, try_run};
+use crate::program::{Finished, nyala, run, try_run};
 use crate::server::Server;
 
 #[test]
@@ -28,6 +28,30 @@ fn the_first_user_is_made_once() {
     std::fs::remove_file(&file).unwrap();
     let server = serve(&data, &file);
     check(&ask(&server, "it%27s%20secret", "SELECT 40 + 2 AS a"), Some(0), "a\n42\n");
+}
+
+/// A lost password is a line of SQL and a restart away, while no server runs.
+#[test]
+fn a_superuser_without_a_password_gets_the_one_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file) = (folder.path().join("data"), folder.path().join("password"));
+    std::fs::write(&file, "lost\n").unwrap();
+    drop(serve(&data, &file));
+    let alter = |options: &str| {
+        let sql = format!("ALTER USER admin {options}");
+        run(nyala(&["sql", "-c", &sql, "--data-dir"]).arg(&data));
+    };
+    alter("NOLOGIN PASSWORD NULL");
+    std::fs::write(&file, "found\n").unwrap();
+    let server = serve(&data, &file);
+    check(&ask(&server, "found", "SELECT 40 + 2 AS a"), Some(0), "a\n42\n");
+    drop(server);
+    // The file makes no superuser of a role that is none.
+    alter("NOSUPERUSER");
+    let mut command = nyala(&["serve", "--postgres-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]);
+    let refused =
+        try_run(command.arg("--data-dir").arg(&data).env("NYALA_SERVER__FIRST_PASSWORD_FILE", &file));
+    check(&refused, Some(1), "role `admin`, the value of `server.first_user`, is there and no superuser");
 }
 
 #[test]
