@@ -101,8 +101,9 @@ async fn open_doors(
     for door in bound.into_iter().chain(flight).chain(kylin) {
         doors.spawn(door.serve(shutdown.clone()));
     }
-    let Common { metrics, readiness, .. } = common;
+    let Common { metrics, readiness, tls, .. } = common;
     readiness.set(Phase::Ready);
+    follow_certificate(tls, shutdown.clone());
 
     let grace = Duration::from_millis(server.shutdown_grace_ms);
     let supervisor = tokio::spawn(supervise(doors, engine, metrics, readiness, shutdown, grace));
@@ -122,6 +123,17 @@ pub fn check_protected(server: &ServerConfig) -> Result<(), ServeError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Takes renewed certificates until the server stops.
+fn follow_certificate(tls: Option<Tls>, shutdown: CancellationToken) {
+    let Some(tls) = tls else { return };
+    tokio::spawn(async move {
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = tls.follow_files() => {}
+        }
+    });
 }
 
 /// How often recorded request times are moved into the histogram.

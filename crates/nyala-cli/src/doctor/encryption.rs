@@ -33,7 +33,7 @@ pub fn check(tls: &TlsConfig) -> Vec<Check> {
 }
 
 fn judge(validity: Validity, now: SystemTime) -> Check {
-    let renew = "renew the files of `server.tls`, and restart the server";
+    let renew = "renew the files of `server.tls`: the server takes them while it runs";
     if now < validity.from {
         let next = "wait, or check the clock of this machine";
         return Check::failed(SUBJECT, "the certificate is not valid yet", next);

@@ -32,6 +32,29 @@ fn both_doors_speak_tls_and_nothing_else() {
     assert_ne!(plain.code, Some(0), "{plain:?}");
 }
 
+/// As certbot and cert-manager renew them: nobody tells the server.
+#[test]
+fn renewed_files_are_taken_without_a_restart() {
+    let (server, renewed, folder) = (Encrypted::start(&[]), Keys::make(), tempfile::tempdir().unwrap());
+    let first = folder.path().join("first.pem");
+    std::fs::copy(server.certificate(), &first).unwrap();
+    let is_trusted_by =
+        |authority: &Path| server.curl(&["--cacert", authority.to_str().unwrap()], "https").code == Some(0);
+    assert!(is_trusted_by(&first) && !is_trusted_by(&renewed.certificate));
+    std::fs::copy(&renewed.certificate, server.certificate()).unwrap();
+    std::fs::copy(&renewed.key, &server.keys.key).unwrap();
+    eventually("the renewed certificate", PATIENCE, || is_trusted_by(&renewed.certificate));
+    assert!(!is_trusted_by(&first));
+    let psql = format!("sslmode=verify-full sslrootcert={}", renewed.certificate.display());
+    assert_eq!(server.psql(&psql, "SELECT 1").code, Some(0), "the other door");
+
+    // One that cannot be used is told, and the server goes on with the one that it has.
+    std::fs::write(server.certificate(), "no certificate").unwrap();
+    let is_told = || server.server.process.stderr().contains("the renewed certificate is not taken");
+    eventually("a line of the log", PATIENCE, is_told);
+    assert!(is_trusted_by(&renewed.certificate));
+}
+
 #[test]
 fn plain_text_is_let_in_only_if_that_was_configured() {
     let server = Encrypted::start(&[("NYALA_SERVER__TLS__ALLOW_PLAINTEXT", "true")]);

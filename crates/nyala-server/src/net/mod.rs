@@ -1,6 +1,7 @@
 //! Connections of every door: accepting, bounding and encrypting them.
 
 mod accept;
+mod certificate;
 pub(crate) mod keepalive;
 pub(crate) mod pending;
 pub mod tls;

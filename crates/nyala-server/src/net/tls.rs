@@ -4,7 +4,7 @@
 //! fails ends the connection. Nothing ever falls back to plain text.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -12,14 +12,14 @@ use std::time::{Duration, SystemTime};
 
 use nyala_model::config::TlsConfig;
 use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Timeout, timeout};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 use x509_certificate::X509Certificate;
+
+use super::certificate::{Certificate, certificates};
 
 /// How long a client may take to agree on encryption.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -60,6 +60,7 @@ pub fn install_provider() {
 /// Certificate and key, ready for connections.
 #[derive(Clone)]
 pub struct Tls {
+    certificate: Arc<Certificate>,
     config: Arc<ServerConfig>,
     acceptor: TlsAcceptor,
 }
@@ -77,18 +78,18 @@ impl Tls {
             (false, true) => return Err(TlsError::Incomplete { given: "key", missing: "certificate" }),
             (true, true) => {}
         }
-        let (chain, key) = (certificates(&config.certificate)?, private_key(&config.key)?);
+        let certificate = Arc::new(Certificate::load(config)?);
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let server = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
-            .with_single_cert(chain, key)?;
-        Ok(Some(Self::new(server)))
+            .with_cert_resolver(Arc::<Certificate>::clone(&certificate));
+        Ok(Some(Self::new(certificate, server)))
     }
 
-    fn new(config: ServerConfig) -> Self {
+    fn new(certificate: Arc<Certificate>, config: ServerConfig) -> Self {
         let config = Arc::new(config);
-        Self { acceptor: TlsAcceptor::from(Arc::clone(&config)), config }
+        Self { certificate, acceptor: TlsAcceptor::from(Arc::clone(&config)), config }
     }
 
     /// The same, for a protocol whose clients refuse a server that does not offer it.
@@ -96,7 +97,12 @@ impl Tls {
     pub fn offering(&self, protocol: &[u8]) -> Self {
         let mut config = ServerConfig::clone(&self.config);
         config.alpn_protocols = vec![protocol.to_vec()];
-        Self::new(config)
+        Self::new(Arc::clone(&self.certificate), config)
+    }
+
+    /// Takes renewed certificates from the files for the connections of all doors, for as long as it is polled.
+    pub async fn follow_files(&self) {
+        self.certificate.follow().await;
     }
 
     /// A connection that will agree on encryption when it is first read or written.
@@ -143,24 +149,6 @@ impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Tls")
     }
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let unusable = |reason: String| TlsError::File { path: path.to_owned(), key: "certificate", reason };
-    let chain = CertificateDer::pem_file_iter(path).map_err(|error| unusable(error.to_string()))?;
-    let chain: Vec<_> = chain.collect::<Result<_, _>>().map_err(|error| unusable(error.to_string()))?;
-    if chain.is_empty() {
-        return Err(unusable("it holds no certificate in PEM form".to_owned()));
-    }
-    Ok(chain)
-}
-
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    PrivateKeyDer::from_pem_file(path).map_err(|error| TlsError::File {
-        path: path.to_owned(),
-        key: "key",
-        reason: error.to_string(),
-    })
 }
 
 /// A socket, in plain text or encrypted.
