@@ -48,6 +48,8 @@ struct Known {
     /// Folders of disk stores, with all their contents.
     stores: Vec<Folder>,
     files: Vec<PathBuf>,
+    /// Files with a link in their path, as they are spelled. Kubernetes changes links of mounted secrets while the server runs.
+    linked: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -107,7 +109,7 @@ impl OwnPaths {
         let below = |names: &[&str]| -> Vec<PathBuf> {
             data_dir.iter().flat_map(|dir| names.iter().map(move |name| dir.join(name))).collect()
         };
-        let catalog = below(&CATALOG_FILES);
+        let files: Vec<PathBuf> = self.files.iter().cloned().chain(below(&CATALOG_FILES)).collect();
         let known = Known {
             data_dir: data_dir.map(Folder::of),
             folders: below(&SERVER_FOLDERS)
@@ -120,7 +122,8 @@ impl OwnPaths {
                 .chain(stores)
                 .map(|folder| Folder::of(&folder))
                 .collect(),
-            files: self.files.iter().chain(&catalog).map(|file| real_path(file)).collect(),
+            linked: files.iter().filter(|file| real_path(file) != **file).cloned().collect(),
+            files: files.iter().map(|file| real_path(file)).collect(),
         };
         self.known.store(known.into());
     }
@@ -166,7 +169,8 @@ impl OwnPaths {
     pub(super) fn has_single_file(&self, file: &Path, metadata: Option<&Metadata>) -> bool {
         let known = self.known.load();
         let linked = metadata.filter(|metadata| metadata.nlink() > 1).map(id);
-        known.files.iter().any(|own| own == file || (linked.is_some() && linked == id_of(own)))
+        let is = |own: &Path| own == file || (linked.is_some() && linked == id_of(own));
+        known.files.iter().any(|own| is(own)) || known.linked.iter().any(|own| is(&real_path(own)))
     }
 
     /// Whether this folder, as [`real_path`] gives it, contains one of the server or system.

@@ -282,6 +282,25 @@ mod tests {
         }
     }
 
+    /// A mounted secret of Kubernetes is a link to a file in a folder that is a link, too, and that leads elsewhere when the secret changes.
+    #[test]
+    fn own_files_are_found_behind_links_that_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for version in ["v1", "v2"] {
+            fs::create_dir(at(version)).unwrap();
+            fs::write(at(version).join("tls.key"), version).unwrap();
+        }
+        symlink("v1", at("data")).unwrap();
+        symlink("data/tls.key", at("tls.key")).unwrap();
+        let rules = rules(&[], OwnPaths::new(&at("db"), [at("tls.key")]));
+        let is_own = |name: &str| !allows(&rules, &at(name).display().to_string());
+        assert!(is_own("tls.key") && is_own("v1/tls.key") && !is_own("v2/tls.key"));
+        fs::remove_file(at("data")).unwrap();
+        symlink("v2", at("data")).unwrap();
+        assert!(is_own("tls.key") && is_own("v2/tls.key"));
+    }
+
     #[test]
     fn the_servers_own_files_are_found_by_any_spelling() {
         let folder = tempfile::tempdir().unwrap();
