@@ -77,8 +77,10 @@ async fn open_doors(
 ) -> Result<Running, ServeError> {
     let server = &config.server;
     check_protected(server)?;
+    let secret = (!config.node.listen.is_empty()).then_some(config.node.secret.as_str());
+    let authenticator = Authenticator::new(Arc::clone(&engine), server.authentication, secret);
     let common = Common {
-        authenticator: Arc::new(Authenticator::new(Arc::clone(&engine), server.authentication)),
+        authenticator: Arc::new(authenticator),
         engine: Arc::clone(&engine),
         config: server.clone(),
         tls: Tls::load(&server.tls)?,

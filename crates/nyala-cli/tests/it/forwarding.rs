@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::program::{PATIENCE, eventually};
-use crate::server::Server;
+use crate::server::{Server, send};
 use crate::shared_catalog::{Node, Shared};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
@@ -194,6 +194,27 @@ fn privileges_are_those_of_the_user_on_any_node() {
     });
     let refused = other.post_with("{\"sql\": \"DELETE FROM t\"}", login);
     assert!(refused.body.contains("lacks DELETE"), "{}", refused.body);
+}
+
+/// Behind a load balancer the next request may go to another node.
+#[test]
+fn a_token_of_one_node_is_taken_by_the_others() {
+    let shared = Shared::new();
+    let owner = shared.node_with(&VARIABLES);
+    owner.query("CREATE ROLE ann LOGIN PASSWORD 'secret-of-ann'");
+    let variables = [&VARIABLES[..], &[("NYALA_SERVER__AUTHENTICATION", "password")]].concat();
+    let (one, other) = (shared.node_with(&variables), shared.node_with(&variables));
+    let request = "POST /api/v1/token HTTP/1.0\r\nAuthorization: Basic YW5uOnNlY3JldC1vZi1hbm4=\r\ncontent-length: 0\r\n\r\n";
+    let answer = String::from_utf8(send(one.http, request.as_bytes())).unwrap();
+    let document: Value = serde_json::from_str(answer.rsplit("\r\n\r\n").next().unwrap()).expect(&answer);
+    let bearer = format!("Authorization: Bearer {}\r\n", document["token"].as_str().unwrap());
+    let ask = |node: &Server| node.post_with("{\"sql\": \"SELECT current_user\"}", &bearer);
+    for node in [&one, &other] {
+        let answer = ask(node);
+        assert!(answer.status == 200 && answer.body.contains("[\"ann\"]"), "{}", answer.body);
+    }
+    owner.query("ALTER ROLE ann PASSWORD 'another'");
+    eventually("the end of the token", PATIENCE, || ask(&one).status == 401 && ask(&other).status == 401);
 }
 
 #[test]

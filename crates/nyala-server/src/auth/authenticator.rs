@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::credentials::Credentials;
 use super::proofs::Proofs;
+use super::shared_tokens::SharedTokens;
 use super::tokens::{Ends, LIFETIME, Tokens};
 
 /// Passwords that are checked at the same time: each takes 19 MiB and a core.
@@ -44,16 +45,20 @@ pub struct Authenticator {
     engine: Arc<Engine>,
     mode: Authentication,
     tokens: Tokens,
+    /// None if this node shares its users with no other.
+    shared_tokens: Option<SharedTokens>,
     proofs: Proofs,
     checks: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
 }
 
 impl Authenticator {
-    /// An authenticator for the roles of this engine's catalog.
-    pub fn new(engine: Arc<Engine>, mode: Authentication) -> Self {
+    /// An authenticator for the roles of this engine's catalog. `secret` is that of the nodes which share them.
+    pub fn new(engine: Arc<Engine>, mode: Authentication, secret: Option<&str>) -> Self {
         let (checks, waiting) = (Arc::new(Semaphore::new(CHECKS)), Arc::new(Semaphore::new(WAITING)));
-        Self { engine, mode, tokens: Tokens::default(), proofs: Proofs::default(), checks, waiting }
+        let shared_tokens = secret.map(SharedTokens::new);
+        let (tokens, proofs) = (Tokens::default(), Proofs::default());
+        Self { engine, mode, tokens, shared_tokens, proofs, checks, waiting }
     }
 
     /// Whether the server asks for no credentials.
@@ -78,16 +83,21 @@ impl Authenticator {
                 self.check(&user, password).await?;
                 Ok(Identity::Role(user))
             }
-            Some(Credentials::Bearer(token)) => {
-                let given = self.tokens.find(&token).ok_or(Refusal::Wrong)?;
-                // A token is worth no more than the password behind it.
-                let current = self.password_of(&given.role).and_then(|password| password.argon2);
-                if current != Some(given.password) {
-                    return Err(Refusal::Wrong);
-                }
-                Ok(Identity::Role(given.role))
-            }
+            Some(Credentials::Bearer(token)) => self.bearer(&token).map(Identity::Role).ok_or(Refusal::Wrong),
         }
+    }
+
+    /// The role behind a token, which is worth no more than the role's password.
+    fn bearer(&self, token: &str) -> Option<String> {
+        match self.tokens.find(token) {
+            Some(given) => (self.hash_of(&given.role) == Some(given.password)).then_some(given.role),
+            None => self.shared_tokens.as_ref()?.role(token, |role| self.hash_of(role)),
+        }
+    }
+
+    /// What a role's password is compared with over HTTP.
+    fn hash_of(&self, role: &str) -> Option<String> {
+        self.password_of(role).and_then(|password| password.argon2)
     }
 
     /// A token for a user with the right password, and its lifetime.
@@ -98,7 +108,10 @@ impl Authenticator {
     ) -> Result<(String, Duration), Refusal> {
         let Some(Credentials::Basic { user, password }) = credentials else { return Err(Refusal::Missing) };
         let hash = self.check(&user, password).await?;
-        let token = self.tokens.give(&user, &hash, ends).ok_or(Refusal::Busy)?;
+        let token = match (&self.shared_tokens, ends) {
+            (Some(shared), Ends::OnTime) => shared.give(&user, &hash),
+            _ => self.tokens.give(&user, &hash, ends).ok_or(Refusal::Busy)?,
+        };
         Ok((token, LIFETIME))
     }
 
@@ -109,7 +122,7 @@ impl Authenticator {
 
     /// Gives the hash that the password fits.
     async fn check(&self, user: &str, password: String) -> Result<String, Refusal> {
-        let hash = self.password_of(user).and_then(|password| password.argon2);
+        let hash = self.hash_of(user);
         // An unknown user is checked against a dummy hash, so that the answer takes as long as for a wrong password.
         let (known, hash) = (hash.is_some(), hash.unwrap_or_else(|| NOBODY.clone()));
         if known && self.proofs.holds(user, &password, &hash) {

@@ -6,6 +6,7 @@
 mod authenticator;
 mod credentials;
 mod proofs;
+mod shared_tokens;
 mod tokens;
 
 pub use authenticator::Authenticator;
