@@ -35,6 +35,9 @@ pub struct PingArgs {
     /// PEM file of the authorities that may vouch for the server
     #[arg(long, value_name = "FILE", requires = "url")]
     ca: Option<PathBuf>,
+    /// Does not check the certificate of an `https://` server, which may be made out to another name
+    #[arg(long, requires = "url", conflicts_with = "ca")]
+    insecure: bool,
     /// How long the server may take to answer, such as `500ms` or `5s`
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse)]
     timeout: Duration,
@@ -75,6 +78,7 @@ fn server(args: &PingArgs) -> Result<Server> {
             format!("`--sql` runs a statement over PostgreSQL's protocol, and `{url}` is of another"),
             "write `postgres://user@host:port/database`, or leave out `--sql`",
         )),
+        Some(server) if args.insecure => Ok(Server::Http(server.unverified()?)),
         Some(server) => Ok(Server::Http(server)),
         None => {
             let server = PostgresServer::parse(url, args.ca.as_deref(), Mode::Prefer, NAME)?;

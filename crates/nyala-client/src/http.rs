@@ -64,6 +64,18 @@ impl HttpServer {
         Ok(Self { authority, connector })
     }
 
+    /// The same place, whatever server answers there: its certificate is not checked.
+    ///
+    /// # Errors
+    /// The system has no encryption.
+    pub fn unverified(self) -> Result<Self> {
+        let connector = match self.connector {
+            Some(_) => Some(Connector::new(&Policy::anybody(), b"http/1.1")?),
+            None => None,
+        };
+        Ok(Self { connector, ..self })
+    }
+
     /// Protocol, host and port.
     pub fn place(&self) -> String {
         format!("{}://{}", if self.connector.is_some() { "https" } else { "http" }, self.authority)

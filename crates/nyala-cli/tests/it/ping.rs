@@ -40,6 +40,7 @@ fn an_encrypted_server_proves_its_name_unless_it_is_of_this_machine() {
     let url = format!("https://localhost:{}", http.port());
     check_ready(&ping(&["--url", &url, "--ca", &own]), &url);
     check_not_ready(&ping(&["--url", &url]), &["cannot connect", "certificate"]);
+    check_ready(&ping(&["--url", &url, "--insecure"]), &url);
     let mut command = nyala(&["ping"]);
     command.env("NYALA_SERVER__HTTP_LISTEN", http.to_string()).env("NYALA_SERVER__TLS__CERTIFICATE", &own);
     check_ready(&try_run(&mut command), "https://127.0.0.1");
@@ -120,8 +121,8 @@ fn a_wrong_command_is_refused() {
     let finished = ping(&["--sql", "--url", "http://127.0.0.1:8090"]);
     check_not_ready(&finished, &["`--sql` runs a statement over PostgreSQL's protocol", "hint:"]);
     check_not_ready(&ping(&["--url", "ftp://127.0.0.1"]), &["the URL is not a server"]);
-    for arguments in [["--timeout", "5"], ["--ca", "ca.pem"]] {
-        assert_eq!(ping(&arguments).code, Some(2), "{arguments:?}");
+    for arguments in [&["--timeout", "5"][..], &["--ca", "ca.pem"], &["--insecure"]] {
+        assert_eq!(ping(arguments).code, Some(2), "{arguments:?}");
     }
 }
 
