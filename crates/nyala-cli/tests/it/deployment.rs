@@ -90,6 +90,19 @@ fn the_image_is_built_by_the_compiler_of_the_repository() {
     assert!(read(".github/workflows/ci.yml").contains(&format!("image: rust:{version}-")), "{version}");
 }
 
+/// A server that is taken over cannot replace its own program.
+#[test]
+fn the_image_gives_its_user_the_data_folder_alone() {
+    let file = read("deploy/docker/Dockerfile");
+    let copied: Vec<&str> = file.lines().filter(|line| line.starts_with("COPY --from=build")).collect();
+    let (owned, others): (Vec<&str>, Vec<&str>) =
+        copied.into_iter().partition(|line| line.contains("--chown"));
+    assert_eq!(owned, ["COPY --from=build --chown=65532:65532 /out/var/lib/nyala /var/lib/nyala"]);
+    assert_eq!(others, ["COPY --from=build /out/usr /usr"]);
+    let user = file.lines().rfind(|line| line.starts_with("USER "));
+    assert_eq!(user, Some("USER 65532:65532"));
+}
+
 /// The variables of the image keep the server away from other machines until somebody decides who may log in.
 #[test]
 fn the_variables_of_the_image_are_a_configuration() {
