@@ -55,15 +55,18 @@ fn the_example_of_a_configuration_is_read() {
     let text = read("deploy/nyala.toml");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("nyala.toml");
+    assert!(
+        text.contains("\nauthentication = \"password\"\n"),
+        "users of the machine have to log in: {text}"
+    );
     let all: Vec<&str> = text
         .lines()
-        .filter(|line| !line.contains("listen = \"127.0.0.1"))
         .map(|line| line.strip_prefix("# ").filter(|rest| is_toml(rest)).unwrap_or(line))
         .collect();
     std::fs::write(&file, all.join("\n")).unwrap();
     let shown = run(nyala(&["config", "--config"]).arg(&file));
     for line in
-        ["postgres_listen = \"0.0.0.0:5433\"", "certificate = \"/etc/nyala/server.pem\"", "s3://warehouse/"]
+        ["flight_listen = \"127.0.0.1:50051\"", "certificate = \"/etc/nyala/server.pem\"", "s3://warehouse/"]
     {
         assert!(shown.contains(line), "{line}\n{shown}");
     }
