@@ -1,7 +1,8 @@
-//! Metrics for Prometheus: engine, resource groups, running builds, disk stores, HTTP requests, process memory.
+//! Metrics for Prometheus: engine, resource groups, running builds, disk stores, HTTP requests, the process.
 
 mod groups;
 mod jobs;
+mod process;
 mod remote;
 mod stores;
 
@@ -41,6 +42,7 @@ impl Metrics {
         // the values. The handle stays valid either way.
         if ::metrics::set_global_recorder(recorder).is_ok() {
             describe();
+            begin_at_zero();
         }
         Ok(Self { handle: INSTALLED.get_or_init(|| handle).clone() })
     }
@@ -48,15 +50,13 @@ impl Metrics {
     /// The metrics in Prometheus' text format, those of the engine with them.
     pub fn render(&self, engine: &Engine) -> String {
         set_engine(engine.stats());
-        if let Some(bytes) = resident_bytes() {
-            gauge!("process_resident_memory_bytes").set(bytes as f64);
-        }
         let mut text = self.handle.render();
         write_phases(&mut text, &engine.phase_times());
         text.push_str(&groups::render(&engine.resource_groups()));
         text.push_str(&jobs::render(&engine.build_progress()));
         text.push_str(&stores::render(&engine.disk_stores()));
         text.push_str(&remote::render(&engine.remote_counts()));
+        text.push_str(&process::render());
         text
     }
 
@@ -65,6 +65,13 @@ impl Metrics {
     pub fn upkeep(&self) {
         self.handle.run_upkeep();
     }
+}
+
+/// For Prometheus, a counter that first appears with 1 has not risen.
+fn begin_at_zero() {
+    counter!("nyala_http_refused_total").increment(0);
+    counter!("nyala_postgres_refused_total").increment(0);
+    gauge!("nyala_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
 }
 
 /// Records one answered HTTP request.
@@ -177,7 +184,7 @@ fn describe() {
     describe_results();
     describe_builds();
     describe_gauge!("nyala_catalog_version", "Version of the catalog snapshot new queries read.");
-    describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Resident memory of the process.");
+    describe_gauge!("nyala_build_info", "The version of the server, as a label; always 1.");
     describe_counter!("nyala_http_refused_total", "HTTP connections refused by the limit.");
     describe_counter!("nyala_http_requests_total", "API requests by HTTP status.");
     describe_histogram!(
@@ -221,27 +228,4 @@ fn describe_results() {
     );
     describe_gauge!("nyala_result_cache_entries", "Answers that are kept.");
     describe_gauge!("nyala_result_cache_bytes", Unit::Bytes, "Memory that kept answers take.");
-}
-
-/// Resident memory of this process; none where the system has no `/proc`.
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    resident_of(&status)
-}
-
-fn resident_of(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1024)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::resident_of;
-
-    #[test]
-    fn resident_memory_is_read_in_bytes() {
-        assert_eq!(resident_of("Name:\tnyala\nVmRSS:\t    2048 kB\nThreads:\t4\n"), Some(2_097_152));
-        assert_eq!(resident_of("Name:\tnyala\n"), None);
-    }
 }

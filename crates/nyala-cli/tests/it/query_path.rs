@@ -126,4 +126,8 @@ fn metrics_are_explained_and_those_of_the_dashboard_exist() {
     for name in names {
         assert!(reference.contains(&format!("`{name}`")), "`{name}` is not in docs/reference/metrics.md");
     }
+    // Something that never happened is a number, too.
+    for line in ["nyala_http_refused_total 0", "nyala_build_info{version=", "process_cpu_seconds_total "] {
+        assert!(metrics.lines().any(|found| found.starts_with(line)), "{line}\n{metrics}");
+    }
 }
