@@ -13,6 +13,7 @@ use crate::star::repository;
 
 /// What a chart is rendered for: a Helm that was built by `go install` takes an old one for granted.
 const KUBERNETES: &str = "1.37.0";
+const OLDEST: &str = "1.25.0";
 
 #[test]
 fn systemd_takes_every_line_of_the_unit() {
@@ -134,25 +135,74 @@ fn the_chart_is_of_the_version_of_the_server() {
 #[test]
 fn the_chart_is_what_kubernetes_takes() {
     let chart = repository("deploy/helm/nyala");
-    let several = chart.join("ci/cluster-values.yaml");
-    for values in [&[][..], &["-f", several.to_str().unwrap()]] {
-        run(helm().args(["lint", "--strict", "--kube-version", KUBERNETES]).arg(&chart).args(values));
-        let rendered = render(&chart, values);
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("rendered.yaml");
-        std::fs::write(&file, &rendered).unwrap();
+    for values in ["", "cluster", "monitoring"] {
         // The oldest version that the chart names, and the newest that the validator knows.
-        for version in ["1.25", "1.37"] {
+        for version in [OLDEST, KUBERNETES] {
+            let mut lint = helm();
+            run(lint.args(["lint", "--strict", "--kube-version", version]).arg(&chart).args(file_of(values)));
+            let rendered = render(values, version);
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("rendered.yaml");
+            std::fs::write(&file, &rendered).unwrap();
+            check_configuration(&rendered, folder.path());
+            // It passes over the objects of the operator of Prometheus, which it does not know.
             let mut validate = Command::new(linters().join("kubernetes-validate"));
+            let version = version.trim_end_matches(".0");
             run(validate.args(["--strict", "--kubernetes-version", version]).arg(&file));
         }
-        check_configuration(&rendered, folder.path());
     }
-    let several = render(&chart, &["-f", several.to_str().unwrap()]);
-    for part in
-        ["kind: PodDisruptionBudget", "scheme: HTTPS", "NYALA_NODE__ADDRESS", "loadBalancer", "replicas: 3"]
+}
+
+#[test]
+fn the_chart_has_what_its_values_ask_for() {
+    let cluster = render("cluster", KUBERNETES);
+    for part in [
+        "kind: PodDisruptionBudget",
+        "kind: NetworkPolicy",
+        "kind: Ingress",
+        "scheme: HTTPS",
+        "NYALA_NODE__ADDRESS",
+        "NYALA_SERVER__FLIGHT_LISTEN",
+        "type: LoadBalancer",
+        "replicas: 3",
+        "sessionAffinity: ClientIP",
+        "podAntiAffinity",
+        "preStop",
+        "@sha256:",
+    ] {
+        assert!(cluster.contains(part), "{part}\n{cluster}");
+    }
+    // Clients connect to the coordinators, and those alone are no executors.
+    let (nodes, coordinators) = cluster.split_once("name: db-nyala-coordinator\n").expect(&cluster);
+    let is_executor = |pods: &str| !pods.contains("NYALA_NODE__EXECUTOR");
+    assert!(is_executor(nodes) && !is_executor(coordinators), "{cluster}");
+    let selector = "selector:\n    app.kubernetes.io/name: nyala\n    app.kubernetes.io/instance: db\n    app.kubernetes.io/component: coordinator\n";
+    assert!(nodes.contains(selector), "{nodes}");
+
+    let monitoring = render("monitoring", KUBERNETES);
+    for part in ["kind: ServiceMonitor", "kind: PrometheusRule", "kind: HorizontalPodAutoscaler", "emptyDir:"]
     {
-        assert!(several.to_lowercase().contains(&part.to_lowercase()), "{part}\n{several}");
+        assert!(monitoring.contains(part), "{part}\n{monitoring}");
+    }
+    let alone = render("", OLDEST);
+    for part in ["preStop", "affinity", "PodDisruptionBudget", "containerPort: 7433", "ServiceMonitor"] {
+        assert!(!alone.to_lowercase().contains(&part.to_lowercase()), "{part}\n{alone}");
+    }
+    // A pod is ended only after its server has let queries end.
+    assert!(alone.contains("terminationGracePeriodSeconds: 60"), "{alone}");
+    assert!(cluster.contains("terminationGracePeriodSeconds: 65"), "{cluster}");
+}
+
+/// An alert about a metric that does not exist is never raised.
+#[test]
+fn alerts_are_about_metrics_that_there_are() {
+    let alerts = read("deploy/helm/nyala/files/alerts.yaml");
+    let reference = read("docs/reference/metrics.md");
+    let name = Regex::new("nyala_[a-z_]+").unwrap();
+    let names: Vec<&str> = name.find_iter(&alerts).map(|found| found.as_str()).collect();
+    assert!(names.len() > 5, "{names:?}");
+    for name in names {
+        assert!(reference.contains(&format!("`{name}`")), "{name}");
     }
 }
 
@@ -191,21 +241,36 @@ fn values_that_would_not_work_are_refused() {
         ("cluster.enabled=true", "catalogUrlSecret"),
         ("persistance.size=1Gi", "persistance"),
         ("service.type=External", "service"),
+        ("coordinators.replicaCount=1", "nodes that share nothing would answer differently"),
+        ("autoscaling.enabled=true", "autoscaling.enabled needs coordinators.replicaCount"),
+        ("ingress.enabled=true", "ingress"),
+        ("image.digest=latest", "digest"),
     ] {
-        let refused = try_run(template("db").arg(&chart).args(["--set", value]));
+        let refused = try_run(template(KUBERNETES).arg(&chart).args(["--set", value]));
         assert_ne!(refused.code, Some(0), "{value}");
         assert!(refused.stderr.contains(words), "{value}: {refused:?}");
     }
 }
 
-fn render(chart: &Path, values: &[&str]) -> String {
-    run(template("db").args(["--namespace", "warehouse"]).arg(chart).args(values))
+/// Renders the chart for a version of Kubernetes, with one of the files of its folder `ci`.
+fn render(values: &str, version: &str) -> String {
+    let chart = repository("deploy/helm/nyala");
+    run(template(version).args(["--namespace", "warehouse"]).arg(chart).args(file_of(values)))
+}
+
+/// The arguments that name a file of values; none without a name.
+fn file_of(values: &str) -> Vec<String> {
+    if values.is_empty() {
+        return Vec::new();
+    }
+    let file = repository(&format!("deploy/helm/nyala/ci/{values}-values.yaml"));
+    vec!["-f".to_owned(), file.to_str().unwrap().to_owned()]
 }
 
 /// Renders a chart.
-fn template(release: &str) -> Command {
+fn template(version: &str) -> Command {
     let mut command = helm();
-    command.args(["template", release, "--kube-version", KUBERNETES]);
+    command.args(["template", "db", "--kube-version", version]);
     command
 }
 

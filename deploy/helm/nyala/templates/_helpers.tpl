@@ -17,7 +17,7 @@
 {{- printf "%s-nodes" (include "nyala.fullname" .) -}}
 {{- end -}}
 
-{{/* Labels that never change, by which services find pods. */}}
+{{/* Labels that never change, by which services find the pods of all nodes. */}}
 {{- define "nyala.selectorLabels" -}}
 app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -44,21 +44,31 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{- define "nyala.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
 {{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
 {{- end -}}
-
-{{/* What the processes of the server and of tests may do: nothing that root may. */}}
-{{- define "nyala.containerSecurity" -}}
-allowPrivilegeEscalation: false
-capabilities:
-  drop: [ALL]
-readOnlyRootFilesystem: true
 {{- end -}}
 
-{{- define "nyala.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-seccompProfile:
-  type: RuntimeDefault
+{{/* Nodes that take statements and read no files for others have a StatefulSet of their own. */}}
+{{- define "nyala.coordinators" -}}
+{{- printf "%s-coordinator" (include "nyala.fullname" .) -}}
+{{- end -}}
+
+{{/* The component that clients connect to. */}}
+{{- define "nyala.entrance" -}}
+{{- if gt (int .Values.coordinators.replicaCount) 0 }}coordinator{{ else }}node{{ end -}}
+{{- end -}}
+
+{{/* Whether there may be more than one node. */}}
+{{- define "nyala.hasSeveral" -}}
+{{- if or (gt (int .Values.replicaCount) 1) (gt (int .Values.coordinators.replicaCount) 0) .Values.autoscaling.enabled -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* The name of the port for HTTP, which tells its protocol. */}}
+{{- define "nyala.httpPortName" -}}
+{{- if .Values.tls.secretName }}https{{ else }}http{{ end -}}
 {{- end -}}
