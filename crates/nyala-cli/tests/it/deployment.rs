@@ -127,9 +127,11 @@ fn the_variables_of_the_image_are_a_configuration() {
 }
 
 #[test]
-fn the_chart_is_of_the_version_of_the_server() {
+fn chart_and_macros_are_of_the_version_of_the_server() {
     let chart = read("deploy/helm/nyala/Chart.yaml");
     assert!(chart.contains(&format!("appVersion: \"{}\"", env!("CARGO_PKG_VERSION"))), "{chart}");
+    let macros = read("python/dbt/dbt_project.yml");
+    assert!(macros.contains(&format!("\nversion: \"{}\"\n", env!("CARGO_PKG_VERSION"))), "{macros}");
 }
 
 #[test]
