@@ -33,7 +33,7 @@ def connect(
     connect_timeout: float = 10.0,
     application: str = "nyala-python",
 ) -> Connection:
-    """Connects to `http://host:port` or `https://host:port`, or to a `Server` of this process.
+    """Connects to `http://host:port` or `https://host:port`, or to a `Server` of this process. The port is 8090 unless it is given.
 
     `user` and `password` may be in the URL; they are exchanged for a token, which is renewed. `ca_file` has the authorities (PEM) that
     may vouch for the server, in the place of those of the system. `timeout` is how many seconds the server may be silent; without it
@@ -73,6 +73,10 @@ class Connection:
     def close(self) -> None:
         """Closes connections that are kept open. A connection that is used again opens new ones."""
         self.door.close()
+
+    def ping(self) -> None:
+        """Raises unless the server takes statements now: it starts, stops, or is not reached."""
+        self.door.json("GET", "/readyz")
 
     def execute(
         self,

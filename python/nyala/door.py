@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Union
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from .errors import Error
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Body = Union[bytes, Iterable[bytes], None]
 
 JSON = "application/json"
+DEFAULT_PORT = 8090
 # Connections that are kept while nobody uses them.
 _IDLE_CONNECTIONS = 4
 # Part of a token's life after which another one is asked for.
@@ -61,7 +62,16 @@ def parse_url(url: str) -> tuple[Address, str | None, str | None]:
     encrypted = parts.scheme == "https"
     user = unquote(parts.username) if parts.username else None
     password = unquote(parts.password) if parts.password is not None else None
-    return Address(parts.hostname, parts.port or 8090, encrypted), user, password
+    return Address(parts.hostname, _port(parts), encrypted), user, password
+
+
+def _port(parts: SplitResult) -> int:
+    try:
+        return parts.port or DEFAULT_PORT
+    except ValueError:
+        # The error would repeat what stands there: the password, in a URL of which the host was forgotten.
+        message = "what stands after the host is no port: write http://host:port or https://host:port"
+        raise ValueError(message) from None
 
 
 def _without_password(url: str) -> str:

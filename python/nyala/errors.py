@@ -13,6 +13,7 @@ class Error(Exception):
     |---|---|
     | `already_read` | a result that is read once was read again |
     | `broken_off` | the connection ended in the middle of an answer |
+    | `changes_ended` | the server gives no more changes of a table: it was dropped, or they are no longer kept |
     | `invalid_answer` | what answered is not a Nyala server, or one of another time |
     | `job_failed`, `job_cancelled` | how a job ended that somebody waited for |
     | `missing_package` | an optional package is not installed |

@@ -113,7 +113,9 @@ class ArrowResult(Result):
             answer.close()
             raise
         self._schema = self._reader.schema
-        super().__init__([Column(field.name, str(field.type)) for field in self._schema], None, None)
+        changed = answer.header("x-nyala-rows-affected")
+        columns = [Column(field.name, str(field.type)) for field in self._schema]
+        super().__init__(columns, None, int(changed) if changed else None)
         if not self.columns:
             self._end()
 
@@ -178,7 +180,7 @@ class JsonResult(Result):
 
 
 def accepted(sql: str) -> str:
-    """The format to ask for. An answer in Arrow has no place for how many rows a statement wrote, one in JSON has."""
+    """The format to ask for. An answer in Arrow has no place for what a statement without rows has done, one in JSON has."""
     if not arrow.is_installed():
         return JSON
     words = sql.lower().split(None, 1)

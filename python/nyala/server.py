@@ -326,7 +326,7 @@ def _is_ready(doors: _Doors) -> bool:
     try:
         connection.request("GET", "/readyz")
         return connection.getresponse().status == http.client.OK
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return False
     finally:
         connection.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta, timezone
@@ -33,9 +34,23 @@ def parameter(value: object, place: str) -> object:
         return value.isoformat()
     if isinstance(value, (bytes, bytearray, memoryview)):
         return "\\x" + bytes(value).hex()
+    number = _number_of_numpy(value)
+    if number is not None:
+        return parameter(number, place)
     raise TypeError(
         f"{place} is of type {type(value).__name__}, which no parameter can be: send text, and cast it in SQL"
     )
+
+
+def _number_of_numpy(value: object) -> int | float | None:
+    """What a cell of a frame is, whose numbers are none of Python's. Fractions are numbers, too, and would be rounded."""
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
+        return float(value)
+    if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    return None
 
 
 def parameters(values: Sequence[object]) -> list[object]:

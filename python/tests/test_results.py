@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
@@ -104,6 +105,18 @@ def test_parameters_come_back(either: nyala.Connection, cast: str, value: object
     assert either.execute(f"SELECT CAST($1 AS {cast})", [value]).scalar() == value
 
 
+def test_numbers_of_frames_are_parameters(connection: nyala.Connection) -> None:
+    numpy = pytest.importorskip("numpy")
+    values = [numpy.int64(-7), numpy.uint8(7), numpy.float32(0.5), numpy.float64("nan"), numpy.bool_(True)]
+    query = "SELECT $1::bigint, $2::bigint, $3::double precision, $4::double precision, $5::boolean"
+    ((*first, nan, flag),) = connection.execute(query, values).rows()
+    assert (first, math.isnan(nan), flag) == ([-7, 7, 0.5], True, True)
+    with pytest.raises(TypeError, match=r"parameter \$1 is of type datetime64"):
+        connection.execute("SELECT $1", [numpy.datetime64("2026-01-31")])
+    with pytest.raises(TypeError, match=r"parameter \$1 is of type Fraction"):
+        connection.execute("SELECT $1", [Fraction(1, 3)])
+
+
 def test_integers_of_any_size_are_parameters(either: nyala.Connection) -> None:
     assert either.execute("SELECT CAST($1 AS DECIMAL(38, 0))", [10**37 + 1]).scalar() == Decimal(10**37 + 1)
 
@@ -136,6 +149,7 @@ def test_statements_without_rows_tell_what_was_done(either: nyala.Connection, na
     created = either.execute(f"CREATE LIVE TABLE {name} (id INT PRIMARY KEY)")
     assert (created.command, created.columns, created.rows()) == ("CREATE TABLE", [], [])
     assert either.execute(f"INSERT INTO {name} VALUES (1), (2)").row_count == 2
+    assert either.execute(f"/* three */ INSERT INTO {name} VALUES (3), (4), (5)").row_count == 3
     assert either.execute(f"DELETE FROM {name} WHERE id = 1 RETURNING id").rows() == [(1,)]
 
 

@@ -7,12 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 import nyala
+from nyala.server import _Doors, _is_ready
 
 PATIENCE_SECONDS = 30.0
 
@@ -204,9 +206,35 @@ def test_an_interrupt_of_the_terminal_does_not_reach_it() -> None:
         assert os.getpgid(server.pid) != os.getpgid(0)
 
 
-def test_the_log_can_be_read() -> None:
+def test_the_log_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NYALA_LOG", "debug")
     with nyala.Server() as server:
-        assert isinstance(server.log(), str)
+        assert "DEBUG" in server.log()
+
+
+def test_a_server_that_answers_something_else_is_not_ready() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            client, _ = listener.accept()
+            with client:
+                client.recv(1 << 16)
+                client.sendall(b"220 mail.example ESMTP\r\n")
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        assert not _is_ready(_Doors(f"http://127.0.0.1:{listener.getsockname()[1]}", ""))
+        thread.join(PATIENCE_SECONDS)
+
+
+def test_a_connection_is_pinged() -> None:
+    with nyala.Server() as server:
+        connection = server.connect()
+        connection.ping()
+        server.stop()
+        with pytest.raises(nyala.Error) as caught:
+            connection.ping()
+    assert caught.value.code == "unreachable"
 
 
 def assert_gone_after(script: str) -> None:
