@@ -127,6 +127,12 @@ def test_models_that_are_cubes(project: Project) -> None:
     project.succeeds("run", "-s", "takings")
     assert project.connection.cube("shop.takings").status().cuboids == 1
     project.succeeds("test")
+    # A mistake leaves the cube as it is.
+    project.change("takings.sql", "sum(amount)", "sum(nothing)")
+    assert "nothing" in project.fails("run", "-s", "takings")
+    assert [cube.cube for cube in project.connection.cubes()] == ["monthly", "takings"]
+    assert project.states("takings") == ["ready"]
+    project.change("takings.sql", "sum(nothing)", "sum(amount)")
 
     # The test fails when rows change that the cube was built from. Rows that are only added do not make it wrong: answers add them.
     project.connection.execute("INSERT INTO shop.sales VALUES (5, 'tea', DATE '2026-02-02', 280)")

@@ -13,10 +13,11 @@
   {%- set action = nyala.cube_action(is_there, noted, definition, recreate) -%}
 
   {%- if action == 'recreate' -%}
+    {%- do nyala.try_cube(this, options, sql) -%}
     {%- do run_query('DROP CUBE ' ~ cube) -%}
   {%- endif -%}
   {%- if action in ('create', 'recreate') -%}
-    {%- do run_query('CREATE CUBE ' ~ cube ~ nyala.cube_partitions() ~ nyala.cube_options(options, ' WITH ') ~ ' AS ' ~ nyala.cube_select(sql)) -%}
+    {%- do run_query(nyala.create_statement(cube, options, sql)) -%}
   {%- endif -%}
   {%- if action == 'alter' -%}
     {%- do run_query('ALTER CUBE ' ~ cube ~ ' ' ~ config.get('alter') | join(', ')) -%}
@@ -59,6 +60,23 @@
     {%- do exceptions.raise_compiler_error('the text of cube ' ~ nyala.cube_name(this) ~ ' has changed: say how with `alter`, or run with --full-refresh') -%}
   {%- endif -%}
   {{ return('recreate') }}
+{%- endmacro -%}
+
+
+{%- macro create_statement(cube, options, sql) -%}
+  {{ return('CREATE CUBE ' ~ cube ~ nyala.cube_partitions() ~ nyala.cube_options(options, ' WITH ') ~ ' AS ' ~ nyala.cube_select(sql)) }}
+{%- endmacro -%}
+
+
+{#- Makes the cube under another name, without building it: a text with a mistake in it fails here, before the cube of before is dropped. -#}
+{%- macro try_cube(relation, options, sql) -%}
+  {%- set trial = adapter.quote(relation.schema) ~ '.' ~ adapter.quote(relation.identifier ~ '__dbt_trial') -%}
+  {%- set unbuilt = {} -%}
+  {%- do unbuilt.update(options) -%}
+  {%- do unbuilt.update({'auto_refresh': false}) -%}
+  {%- do run_query('DROP CUBE IF EXISTS ' ~ trial) -%}
+  {%- do run_query(nyala.create_statement(trial, unbuilt, sql)) -%}
+  {%- do run_query('DROP CUBE ' ~ trial) -%}
 {%- endmacro -%}
 
 
