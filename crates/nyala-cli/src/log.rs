@@ -2,12 +2,15 @@
 
 use std::io::{IsTerminal, stderr};
 
+use tracing::subscriber::set_global_default;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::Command;
+use crate::log_lines::JsonLines;
 
 /// Sets up logging with the filter in `NYALA_LOG` (`debug`, `nyala_engine=trace,warn`, …), or else the
-/// command's default. A filter that cannot be parsed is reported and ignored.
+/// command's default, in the form that `NYALA_LOG_FORMAT` names. A filter that cannot be parsed and a form that is not known are reported
+/// and ignored.
 pub fn init(command: &Command) {
     // Crate `delta_kernel` logs each step, and logs an error that the statement's client gets anyway.
     let default = match command {
@@ -18,17 +21,23 @@ pub fn init(command: &Command) {
     let wanted = std::env::var("NYALA_LOG").unwrap_or_default();
     let parsed = EnvFilter::try_new(if wanted.is_empty() { default } else { &wanted });
     let invalid = parsed.as_ref().err().map(ToString::to_string);
-    let subscriber = tracing_subscriber::fmt()
+    let builder = tracing_subscriber::fmt()
         .with_env_filter(parsed.unwrap_or_else(|_| EnvFilter::new(default)))
         .with_writer(stderr)
-        .with_ansi(stderr().is_terminal())
         // The subscriber would report its own errors by a macro that panics if stderr fails: a log without a reader, or
         // a full disk, would close doors and end the threads of disk stores.
-        .log_internal_errors(false)
-        .finish();
+        .log_internal_errors(false);
+    let form = std::env::var("NYALA_LOG_FORMAT").unwrap_or_default();
     // Without the records of crate `log`: the parser of SQL tells it the texts of statements, and so their secrets.
-    let _ = tracing::subscriber::set_global_default(subscriber);
+    let _ = if form == "json" {
+        set_global_default(builder.event_format(JsonLines).finish())
+    } else {
+        set_global_default(builder.with_ansi(stderr().is_terminal()).finish())
+    };
     if let Some(error) = invalid {
         tracing::warn!(%error, "ignoring the log filter in `NYALA_LOG`");
+    }
+    if !matches!(form.as_str(), "" | "text" | "json") {
+        tracing::warn!(form, "ignoring `NYALA_LOG_FORMAT`, which may be `text` or `json`");
     }
 }

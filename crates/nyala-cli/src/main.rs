@@ -15,6 +15,7 @@ mod doctor;
 mod first_user;
 mod greeting;
 mod log;
+mod log_lines;
 mod open;
 mod ping;
 mod report;

@@ -15,7 +15,7 @@ use nyala_model::suggest::nearest;
 pub const PREFIX: &str = "NYALA_";
 
 /// Variables with the prefix that are no configuration keys.
-pub(super) const OTHER_VARIABLES: [&str; 2] = ["NYALA_CONFIG", "NYALA_LOG"];
+pub(super) const OTHER_VARIABLES: [&str; 3] = ["NYALA_CONFIG", "NYALA_LOG", "NYALA_LOG_FORMAT"];
 
 /// A flag that sets a key.
 #[derive(Debug, Clone, PartialEq, Eq)]

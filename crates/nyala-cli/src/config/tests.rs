@@ -36,6 +36,7 @@ fn texts_take_the_type_of_their_key() {
         ("NYALA_BUILD__ZSTD_LEVEL", " 3 "),
         ("PATH", "/bin"),
         ("NYALA_LOG", "debug"),
+        ("NYALA_LOG_FORMAT", "json"),
     ];
     let config = load(None, &environment, &[]).unwrap().config;
     assert_eq!(config.storage.s3.secret_access_key, "0123456789");

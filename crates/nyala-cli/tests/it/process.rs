@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::program::{Finished, PATIENCE, Running, eventually, nyala, run, try_run};
 use crate::server::{Server, send, statement_request};
@@ -233,6 +233,22 @@ fn simple_query(sql: &str) -> Vec<u8> {
     bytes.extend(sql.as_bytes());
     bytes.extend(b"\0X\x00\x00\x00\x04");
     bytes
+}
+
+#[test]
+fn a_log_for_programs_is_lines_of_json() {
+    let server = Server::empty(&[("NYALA_LOG", "debug"), ("NYALA_LOG_FORMAT", "json")]);
+    server.query("SELECT 1");
+    let log = server.process.stderr();
+    let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    let lines: Vec<Value> = log.lines().map(read).collect();
+    assert!(!lines.is_empty());
+    for line in lines {
+        assert!(["time", "level", "target", "message"].iter().all(|key| line[key].is_string()), "{line}");
+        assert!(line["fields"].is_object(), "{line}");
+    }
+    let wrong = Server::empty(&[("NYALA_LOG_FORMAT", "xml")]);
+    assert!(wrong.process.stderr().contains("ignoring `NYALA_LOG_FORMAT`"), "{}", wrong.process.stderr());
 }
 
 #[test]

@@ -224,6 +224,8 @@ spec:
 - name: NYALA_LOG
   value: {{ . | quote }}
 {{- end }}
+- name: NYALA_LOG_FORMAT
+  value: {{ $values.logFormat }}
 - name: NYALA_DATA_DIR
   value: /var/lib/nyala
 - name: NYALA_SERVER__POSTGRES_LISTEN
