@@ -8,9 +8,11 @@ use nyala_server::check::check_protected;
 use nyala_storage::data_dir::catalog_file;
 
 use super::check::{Check, State};
+use super::configuration::is_readable_by_all;
 use crate::first_user;
 
 const SUBJECT: &str = "logins";
+const FIRST_USER: &str = "first user";
 
 pub fn check(config: &Config) -> Vec<Check> {
     let server = &config.server;
@@ -51,13 +53,19 @@ fn protection(server: &ServerConfig) -> Check {
 
 /// The file with the password of the first user, which a server reads if no superuser has a password.
 fn first_password(file: &Path, is_new: bool) -> Check {
+    let path = file.display();
     match first_user::read_password(file) {
-        Ok(_) => Check::ok("first user", format!("its password is in `{}`", file.display())),
-        Err(error) if is_new => Check::error("first user", error),
+        Ok(_) if is_readable_by_all(file) => Check::warning(
+            FIRST_USER,
+            format!("all users may read its password in `{path}`"),
+            format!("run `chmod o-r {path}`, or change the password after the first start"),
+        ),
+        Ok(_) => Check::ok(FIRST_USER, format!("its password is in `{path}`")),
+        Err(error) if is_new => Check::error(FIRST_USER, error),
         Err(error) => Check {
             state: State::Warning,
             found: format!("{}; it is read if no superuser has a password", message(&error)),
-            ..Check::error("first user", error)
+            ..Check::error(FIRST_USER, error)
         },
     }
 }

@@ -149,6 +149,13 @@ fn files_that_the_server_needs_are_tried() {
     assert!(!log.exists());
     let absent = [("NYALA_SERVER__FIRST_PASSWORD_FILE", "/absent")];
     place.fails(&absent, "first user", "the value of `server.first_password_file`");
+    let password = place.write("password", "secret\n");
+    for (mode, expected) in [(0o640, "ok"), (0o644, "warning")] {
+        fs::set_permissions(&password, fs::Permissions::from_mode(mode)).unwrap();
+        let report = place.report(&[("NYALA_SERVER__FIRST_PASSWORD_FILE", &password)]);
+        assert_eq!(state(&report, "first user"), expected, "{report}");
+        assert!(!report.to_string().contains("secret\""), "{report}");
+    }
     // A server with a catalog may have a superuser already.
     drop(Server::start(&place.data()));
     let report = place.report(&absent);
