@@ -82,6 +82,7 @@ fn linters_find_nothing() {
     lint("hadolint", &["deploy/docker/Dockerfile"]);
     lint("shellcheck", &["deploy/release.sh", ".ci/run", ".ci/night", ".ci/install"]);
     lint("check-jsonschema", &["--builtin-schema", "vendor.github-workflows", ".github/workflows/ci.yml"]);
+    lint("check-jsonschema", &["--builtin-schema", "vendor.compose-spec", "deploy/docker/compose.yaml"]);
 }
 
 #[test]
@@ -127,9 +128,11 @@ fn the_variables_of_the_image_are_a_configuration() {
 }
 
 #[test]
-fn chart_and_macros_are_of_the_version_of_the_server() {
+fn chart_composition_and_macros_are_of_the_version_of_the_server() {
     let chart = read("deploy/helm/nyala/Chart.yaml");
     assert!(chart.contains(&format!("appVersion: \"{}\"", env!("CARGO_PKG_VERSION"))), "{chart}");
+    let compose = read("deploy/docker/compose.yaml");
+    assert!(compose.contains(&format!("/nyala:{}\n", env!("CARGO_PKG_VERSION"))), "{compose}");
     let macros = read("python/dbt/dbt_project.yml");
     assert!(macros.contains(&format!("\nversion: \"{}\"\n", env!("CARGO_PKG_VERSION"))), "{macros}");
 }
