@@ -43,7 +43,7 @@ def parameter(value: object, place: str) -> object:
 
 
 def _number_of_numpy(value: object) -> int | float | None:
-    """What a cell of a frame is, whose numbers are none of Python's. Fractions are numbers, too, and would be rounded."""
+    """The value of a number of numpy, as cells of frames are; none for other values. Fractions are left out, because a float would round them."""
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):

@@ -39,7 +39,7 @@ fn has_superuser(engine: &Engine) -> bool {
     snapshot.roles.values().any(|role| role.superuser && role.login && role.password.is_some())
 }
 
-/// Makes the user, or lets a superuser in again whose password or login was taken. The file makes no superuser of another role.
+/// Makes the user, or sets the password and the login of a superuser that has lost them. Another role does not become a superuser.
 fn statement(engine: &Engine, user: &str, password: &str) -> anyhow::Result<String> {
     match engine.catalog().snapshot().roles.get(user) {
         None => Ok(with_password("CREATE USER", user, "SUPERUSER", password)),

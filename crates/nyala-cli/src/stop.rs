@@ -4,10 +4,10 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ctrl-C and SIGTERM from the moment that this is made: one that comes while nobody waits for it is kept.
+/// Ctrl-C and SIGTERM, from the moment that this is made. A signal between two calls of [`Requests::next`] is kept.
 ///
-/// A server makes it before it does anything else. In a container it is process 1, to which the kernel delivers only signals that it
-/// listens for: `docker stop` would have no effect while the server opens its data folder.
+/// `nyala serve` makes it first of all. As process 1 of a container it gets only signals that it listens for: `docker stop` would have no
+/// effect while it opens its data folder.
 pub struct Requests {
     interrupt: Signal,
     terminate: Signal,

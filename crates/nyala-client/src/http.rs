@@ -64,7 +64,7 @@ impl HttpServer {
         Ok(Self { authority, connector })
     }
 
-    /// The same place, whatever server answers there: its certificate is not checked.
+    /// The same server, without a check of its certificate.
     ///
     /// # Errors
     /// The system has no encryption.

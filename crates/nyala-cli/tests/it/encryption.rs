@@ -32,7 +32,7 @@ fn both_doors_speak_tls_and_nothing_else() {
     assert_ne!(plain.code, Some(0), "{plain:?}");
 }
 
-/// As certbot and cert-manager renew them: nobody tells the server.
+/// Certbot and cert-manager replace the files without a signal to the server.
 #[test]
 fn renewed_files_are_taken_without_a_restart() {
     let (server, renewed, folder) = (Encrypted::start(&[]), Keys::make(), tempfile::tempdir().unwrap());

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-/// Units of times in `/proc`, per second: proc(5). Linux tells all programs this number, whatever it counts with.
+/// Clock ticks per second of the times in `/proc`: `USER_HZ` of proc(5), which is 100 on every architecture of Linux in use.
 const TICKS: f64 = 100.0;
 
 /// In Prometheus' text format.

@@ -1,4 +1,5 @@
-//! Certificate and key of the doors. Programs such as certbot and cert-manager renew the files, and nobody tells the server: it looks.
+//! Certificate and key of the doors. Programs such as certbot and cert-manager replace the files without a signal, so the server looks at
+//! them every few seconds.
 
 use std::fmt;
 use std::path::Path;
@@ -16,16 +17,17 @@ use tokio::time::sleep;
 
 use super::tls::TlsError;
 
-/// How often the files are looked at. They are read again when they look the same twice: the two are hardly replaced at the same moment.
+/// How often the files are compared with those that were loaded. Changed files are loaded when two comparisons in a row find the same:
+/// certificate and key are not replaced at the same moment.
 const LOOK: Duration = Duration::from_secs(3);
 
-/// Of the contents of both files.
+/// SHA-256 of the contents of both files.
 type Digest = Vec<u8>;
 
 /// The certificate that new connections are shown.
 pub struct Certificate {
     files: TlsConfig,
-    /// None if they could not be read a moment before.
+    /// Digest of the loaded files; none if they could not be read just before.
     loaded: Option<Digest>,
     current: RwLock<Arc<CertifiedKey>>,
 }
@@ -55,7 +57,7 @@ impl Certificate {
         }
     }
 
-    /// Files that cannot be used are told once, and the certificate of before stays.
+    /// Loads the files. If they cannot be used, logs the reason and keeps the present certificate.
     async fn renew(&self) {
         let files = self.files.clone();
         match spawn_blocking(move || read(&files)).await {
