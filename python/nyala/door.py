@@ -123,8 +123,8 @@ class Door:
         `silence` takes the place of the timeout for this request.
         """
         answer = self._send(method, path, body, headers or {}, silence)
-        # A token ends with a restart of the server. A body that is read as it is sent cannot be sent again.
-        if answer.status == 401 and self._login.forget_token() and (body is None or isinstance(body, bytes)):
+        # A token ends with a restart of the server.
+        if answer.status == 401 and self._login.forget_token() and not _is_sent_once(body):
             answer.close()
             answer = self._send(method, path, body, headers or {}, silence)
         if answer.status >= 300:
@@ -143,6 +143,11 @@ class Door:
         self.close()
 
     def _send(self, method: str, path: str, body: Body, headers: Mapping[str, str], silence: float | None) -> Answer:
+        if _is_sent_once(body):
+            # A token may have ended, by a restart of the server for instance, and the request could not be repeated with another.
+            return self._exchange(
+                method, path, body, {**(self._login.proof() or self._login.header()), **headers}, silence
+            )
         if self._login.wants_token():
             self._fetch_token()
         return self._exchange(method, path, body, {**self._login.header(), **headers}, silence)
@@ -181,7 +186,7 @@ class Door:
         self, connection: http.client.HTTPConnection, method: str, path: str, body: Body, headers: Mapping[str, str]
     ) -> http.client.HTTPResponse:
         headers = {"User-Agent": self._application, **headers}
-        chunked = body is not None and not isinstance(body, bytes)
+        chunked = _is_sent_once(body)
         if chunked:
             headers["Transfer-Encoding"] = "chunked"
         try:
@@ -376,6 +381,11 @@ def parse_json(text: str | bytes) -> Any:
 def trust(ca_file: str | None) -> ssl.SSLContext:
     """Verifies the server's name and certificate, by the authorities of a file or of the system."""
     return ssl.create_default_context(cafile=ca_file)
+
+
+def _is_sent_once(body: Body) -> bool:
+    """Whether a body is read while it is sent, so that it cannot be sent again."""
+    return body is not None and not isinstance(body, bytes)
 
 
 def _base64(text: str) -> str:

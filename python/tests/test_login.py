@@ -60,6 +60,13 @@ def test_a_token_that_ended_is_renewed(guarded: nyala.Server) -> None:
         assert connection.execute("SELECT 1").scalar() == 1
 
 
+def test_a_load_that_cannot_be_repeated_does_not_rely_on_a_token(guarded: nyala.Server) -> None:
+    with nyala.connect(guarded, user="ann", password="s:ecret/ü") as connection:
+        connection.execute("CREATE LIVE TABLE loaded (id INT PRIMARY KEY)")
+        connection.door._login.keep_token("worthless", 3600)
+        assert connection.load("loaded", ({"id": n} for n in range(3))).rows == 3
+
+
 @pytest.mark.parametrize(
     "proof",
     [{}, {"user": "ann", "password": "geheim"}, {"user": "bob", "password": "s:ecret/ü"}, {"token": "worthless"}],
