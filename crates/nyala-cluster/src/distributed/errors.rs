@@ -6,7 +6,7 @@ use std::error::Error;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 use datafusion::error::DataFusionError;
-use nyala_engine::{ErrorKind, QueryError, not_reached};
+use nyala_engine::{ErrorKind, Fragment, QueryError, not_reached};
 use nyala_model::NodeId;
 use tonic::Status;
 
@@ -17,6 +17,14 @@ const MARK: &str = "nyala-error:";
 
 /// Part of datafusion-distributed's error for a task whose plan did not arrive within ten seconds.
 const LATE: &str = "while waiting for the plan to be set by the coordinator";
+
+/// The error of a part as it travels.
+pub fn of_part(error: DataFusionError, part: &Fragment) -> DataFusionError {
+    let lacked_memory = part.lacked_memory(&error);
+    let error = from_any(error);
+    let transient = error.transient || lacked_memory;
+    to_text(QueryError { transient, ..error }.into())
+}
 
 /// The error as it travels.
 pub fn to_text(error: DataFusionError) -> DataFusionError {

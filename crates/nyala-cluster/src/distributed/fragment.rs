@@ -16,7 +16,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use nyala_engine::Fragment;
 
-use super::errors::to_text;
+use super::errors::of_part;
 use super::pass::{Pass, PassExec};
 
 /// Runs its input in the scope of a statement, and gives errors the form in which they travel.
@@ -54,7 +54,8 @@ impl Pass for InScope {
         partition: usize,
         task: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let rows = self.0.scope().call(|| input.execute(partition, task)).map_err(to_text)?;
+        let rows = self.0.scope().call(|| input.execute(partition, task));
+        let rows = rows.map_err(|error| of_part(error, &self.0))?;
         let fragment = Arc::clone(&self.0);
         let must_end = async move { fragment.must_end().await }.boxed();
         Ok(Box::pin(Rows {
@@ -89,7 +90,7 @@ impl Stream for Rows {
             let rows = this.rows.take();
             this.fragment.scope().call(|| drop(rows));
         }
-        polled.map(|polled| polled.map(|batch| batch.map_err(to_text)))
+        polled.map(|polled| polled.map(|batch| batch.map_err(|error| of_part(error, &this.fragment))))
     }
 }
 

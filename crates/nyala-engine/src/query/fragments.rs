@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::physical_plan::ExecutionPlan;
@@ -78,6 +79,13 @@ impl Fragment {
             ended = self.running.entry().account().ended() => ended.into(),
         };
         error.into()
+    }
+
+    /// Whether a part failed for lack of memory that other statements hold more of: then another attempt may succeed.
+    pub fn lacked_memory(&self, error: &DataFusionError) -> bool {
+        let MemoryLimit::Finite(limit) = self.runtime.memory_pool.memory_limit() else { return false };
+        let is_lack = matches!(error.find_root(), DataFusionError::ResourcesExhausted(_));
+        is_lack && self.running.entry().peak_memory_bytes() < limit / 2
     }
 
     /// A scan that another node has sent, with the readers of this one.

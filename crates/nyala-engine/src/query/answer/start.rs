@@ -30,13 +30,14 @@ const BATCHES_AHEAD: usize = 2;
 /// Times that a query is planned anew, before it fails with the error of the last time. Nodes may be lost one after the other
 /// while it runs.
 const MAX_ATTEMPTS: u32 = 8;
-/// The same while other nodes lack memory, which other queries may hold, or this one alone would need.
+/// The same while other nodes lack memory of which this query alone needs a large part.
 const MAX_WAITS: u32 = 4;
 /// Wait before the second attempt. Each further one is twice as long, up to a second.
 const WAIT: Duration = Duration::from_millis(25);
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// Wait for other nodes' memory. Each further one is twice as long.
+/// Wait for other nodes' memory. Each further one is twice as long, up to ten seconds.
 const WAIT_FOR_MEMORY: Duration = Duration::from_secs(1);
+const MAX_WAIT_FOR_MEMORY: Duration = Duration::from_secs(10);
 
 /// How a query is planned anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +85,7 @@ impl Attempts {
             |first: Duration, times: u32| first.saturating_mul(1 << times.saturating_sub(1).min(16));
         match self.waits {
             0 => doubled(WAIT, self.all).min(MAX_WAIT),
-            waits => doubled(WAIT_FOR_MEMORY, waits),
+            waits => doubled(WAIT_FOR_MEMORY, waits).min(MAX_WAIT_FOR_MEMORY),
         }
     }
 }
@@ -156,7 +157,9 @@ impl Start {
         match error.kind {
             ErrorKind::Changed => Some(Again::Divided),
             ErrorKind::Unreadable if self.is_spread && error.transient => Some(Again::Divided),
-            ErrorKind::ResourcesExhausted if self.is_spread && self.attempts.waits < MAX_WAITS => {
+            ErrorKind::ResourcesExhausted
+                if self.is_spread && (error.transient || self.attempts.waits < MAX_WAITS) =>
+            {
                 self.attempts.waits += 1;
                 Some(Again::Divided)
             }
