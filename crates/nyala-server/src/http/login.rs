@@ -33,13 +33,25 @@ pub async fn require(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match admit(&shared, &mut request, peer).await {
-        Ok(options) => {
-            request.extensions_mut().insert(options.identity);
-            next.run(request).await
+    match let_in(&shared, &mut request, peer).await {
+        Ok(()) => next.run(request).await,
+        Err(denial) => denial.into_response(),
+    }
+}
+
+/// The same before a handler is called.
+pub async fn let_in(shared: &Shared, request: &mut Request, peer: SocketAddr) -> Result<(), Denial> {
+    let options = admit(shared, request, peer).await?;
+    request.extensions_mut().insert(options.identity);
+    Ok(())
+}
+
+impl IntoResponse for Denial {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Login(refusal) => refuse(refusal),
+            Self::Full => full().into_response(),
         }
-        Err(Denial::Login(refusal)) => refuse(refusal),
-        Err(Denial::Full) => full().into_response(),
     }
 }
 

@@ -20,8 +20,14 @@ pub async fn refuse_foreign(
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
+    check(&shared, &request)?;
+    Ok(next.run(request).await)
+}
+
+/// Refuses requests of pages of other sites.
+pub fn check(shared: &Shared, request: &Request) -> Result<(), ApiError> {
     if !shared.loopback_only {
-        return Ok(next.run(request).await);
+        return Ok(());
     }
     let origin = request.headers().get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
     if let Some(origin) = origin
@@ -30,7 +36,7 @@ pub async fn refuse_foreign(
         let message = format!("pages of `{origin}` may not use this server");
         return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden_origin", message));
     }
-    if let Some(host) = named(&request)
+    if let Some(host) = named(request)
         && shared.authenticator.is_open()
         && !is_own(&host)
     {
@@ -39,7 +45,7 @@ pub async fn refuse_foreign(
             "call it `localhost` or by its address, or have it ask for passwords (`server.authentication`)",
         ));
     }
-    Ok(next.run(request).await)
+    Ok(())
 }
 
 /// The server's name, as the client calls it.

@@ -11,9 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
 use async_compression::zstd::DParameter;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use tokio::io::AsyncRead;
@@ -40,41 +39,45 @@ enum Coding {
 #[error("the body becomes more than {MAX_RATIO} times as long as what was sent")]
 struct Expands;
 
-/// Decompresses the body, if it is compressed.
-pub async fn decompress(State(shared): State<Shared>, request: Request, next: Next) -> Response {
-    let coding = match coding(request.headers()) {
-        Ok(Some(coding)) => coding,
-        Ok(None) => return next.run(request).await,
-        Err(given) => return unknown(&given),
+/// The request with its body decompressed, if it is compressed.
+pub fn decompressed(request: Request, shared: &Shared) -> Result<Request, UnknownCoding> {
+    let Some(coding) = coding(request.headers())? else {
+        return Ok(request);
     };
     let (mut head, body) = request.into_parts();
     head.headers.remove(header::CONTENT_ENCODING);
     head.headers.remove(header::CONTENT_LENGTH);
     let body = plain(body, coding, shared.max_body_bytes as u64);
-    next.run(Request::from_parts(head, body)).await
+    Ok(Request::from_parts(head, body))
 }
 
-/// How the body is compressed; an error with the name of a coding that is not understood.
-fn coding(headers: &HeaderMap) -> Result<Option<Coding>, String> {
+/// How the body is compressed.
+fn coding(headers: &HeaderMap) -> Result<Option<Coding>, UnknownCoding> {
     let given: Vec<&[u8]> =
         headers.get_all(header::CONTENT_ENCODING).iter().map(HeaderValue::as_bytes).collect();
     let [given] = given.as_slice() else {
-        return if given.is_empty() { Ok(None) } else { Err("several".to_owned()) };
+        return if given.is_empty() { Ok(None) } else { Err(UnknownCoding("several".to_owned())) };
     };
     match given.trim_ascii().to_ascii_lowercase().as_slice() {
         b"" | b"identity" => Ok(None),
         b"gzip" | b"x-gzip" => Ok(Some(Coding::Gzip)),
         b"zstd" => Ok(Some(Coding::Zstd)),
-        _ => Err(String::from_utf8_lossy(given).into_owned()),
+        _ => Err(UnknownCoding(String::from_utf8_lossy(given).into_owned())),
     }
 }
 
-fn unknown(given: &str) -> Response {
-    let message = format!("the content encoding `{given}` is not understood");
-    let refusal = ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
-        .hint(format!("send {CODINGS}, or the body as it is"));
-    // RFC 9110, section 15.5.16.
-    ([(header::ACCEPT_ENCODING, HeaderValue::from_static(CODINGS))], refusal).into_response()
+/// A body is compressed in a way that is not understood, with this name.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UnknownCoding(String);
+
+impl IntoResponse for UnknownCoding {
+    fn into_response(self) -> Response {
+        let message = format!("the content encoding `{}` is not understood", self.0);
+        let refusal = ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
+            .hint(format!("send {CODINGS}, or the body as it is"));
+        // RFC 9110, section 15.5.16.
+        ([(header::ACCEPT_ENCODING, HeaderValue::from_static(CODINGS))], refusal).into_response()
+    }
 }
 
 /// The decompressed body; the ratio does not limit its first `free_bytes`.

@@ -7,6 +7,7 @@ mod compressed;
 mod console;
 mod door;
 pub mod formats;
+mod front;
 mod health;
 mod jobs;
 mod openapi;

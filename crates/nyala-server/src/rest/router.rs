@@ -1,18 +1,13 @@
 //! The routes from paths to handlers.
 
-use std::time::Instant;
-
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderName, StatusCode, header};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
-use axum::response::Response;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use super::{
-    changes, compress, compressed, console, health, jobs, openapi, profiles, queries, query, rows, whole,
-};
+use super::{changes, compress, console, front, health, jobs, openapi, profiles, queries, query, rows};
 use crate::http::{ApiError, Shared, login, origin};
 
 /// All routes of the HTTP door.
@@ -27,14 +22,12 @@ pub fn router(shared: Shared) -> Router {
         .route("/api/v1/tables/{table}/changes", get(changes::follow))
         .route("/api/v1/jobs", get(jobs::list))
         .route("/api/v1/jobs/{id}", get(jobs::one).delete(jobs::cancel))
-        .route_layer(from_fn_with_state(shared.clone(), compressed::decompress))
-        .route_layer(from_fn_with_state(shared.clone(), login::require))
-        // Without the login above: a request for a token shows its password to the handler, and the document is public.
+        .route_layer(from_fn_with_state(shared.clone(), front::with_login));
+    // A request for a token shows its password to the handler, and the document is public.
+    let public = Router::new()
         .route("/api/v1/token", post(login::token))
         .route("/api/v1/openapi.json", get(openapi::document).layer(from_fn(compress::compress)))
-        .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
-        .route_layer(from_fn(whole::for_old_clients))
-        .route_layer(from_fn(count));
+        .route_layer(from_fn_with_state(shared.clone(), front::without_login));
     let metrics = Router::new()
         .route("/metrics", get(render_metrics))
         .route("/debug/tasks", get(queries::tasks))
@@ -47,6 +40,7 @@ pub fn router(shared: Shared) -> Router {
         .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign));
     Router::new()
         .merge(api)
+        .merge(public)
         .merge(kylin(&shared))
         .route("/healthz", get(health::live))
         .route("/readyz", get(health::ready))
@@ -68,12 +62,7 @@ pub fn kylin_router(shared: Shared) -> Router {
 }
 
 fn kylin(shared: &Shared) -> Router<Shared> {
-    crate::kylin::routes()
-        .route_layer(from_fn_with_state(shared.clone(), compressed::decompress))
-        .route_layer(from_fn_with_state(shared.clone(), login::require))
-        .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
-        .route_layer(from_fn(whole::for_old_clients))
-        .route_layer(from_fn(count))
+    crate::kylin::routes().route_layer(from_fn_with_state(shared.clone(), front::with_login))
 }
 
 async fn index() -> Json<Value> {
@@ -117,12 +106,4 @@ async fn method_not_allowed(request: Request) -> ApiError {
     let message = format!("`{}` does not answer to {}", request.uri().path(), request.method());
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
         .hint("`GET /api/v1/` lists the methods")
-}
-
-/// Counts API requests by status, and times them until the status is known.
-async fn count(request: Request, next: Next) -> Response {
-    let started = Instant::now();
-    let response = next.run(request).await;
-    crate::metrics::http_request(response.status().as_u16(), started.elapsed());
-    response
 }

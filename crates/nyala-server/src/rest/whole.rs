@@ -4,9 +4,7 @@
 use std::error::Error;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, Version, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::LengthLimitError;
 use nyala_engine::QueryError;
@@ -16,11 +14,10 @@ use crate::http::ApiError;
 /// Largest answer that is gathered. Each request may hold this much memory.
 const WHOLE_BYTES: usize = 64 << 20;
 
-pub async fn for_old_clients(request: Request, next: Next) -> Response {
-    let is_old = request.version() < Version::HTTP_11;
-    let response = next.run(request).await;
+/// The answer as a client of this version can be given it.
+pub async fn for_version(version: Version, response: Response) -> Response {
     // Events come as long as the client likes, each of them whole.
-    if !is_old || is_stream_of_events(response.headers()) {
+    if version >= Version::HTTP_11 || is_stream_of_events(response.headers()) {
         return response;
     }
     let (head, body) = response.into_parts();

@@ -1,0 +1,51 @@
+//! What requests of the API pass before their handlers, and answers after them.
+//!
+//! It is one layer: each layer of axum copies the layers within it for each request, and moves request and answer through futures of its own.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::{compressed, whole};
+use crate::http::{Peer, Shared, login, origin};
+
+/// For routes that need a login.
+pub async fn with_login(
+    State(shared): State<Shared>,
+    ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (started, version) = (Instant::now(), request.version());
+    let answer = match let_in(&shared, request, peer).await {
+        Ok(request) => next.run(request).await,
+        Err(refusal) => refusal,
+    };
+    counted(started, whole::for_version(version, answer).await)
+}
+
+/// For routes that anybody may use.
+pub async fn without_login(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    let (started, version) = (Instant::now(), request.version());
+    let answer = match origin::check(&shared, &request) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    };
+    counted(started, whole::for_version(version, answer).await)
+}
+
+/// The request as handlers take it, or the answer that refuses it.
+async fn let_in(shared: &Shared, mut request: Request, peer: SocketAddr) -> Result<Request, Response> {
+    origin::check(shared, &request).map_err(IntoResponse::into_response)?;
+    login::let_in(shared, &mut request, peer).await.map_err(IntoResponse::into_response)?;
+    compressed::decompressed(request, shared).map_err(IntoResponse::into_response)
+}
+
+/// Counts the request by its status, and the time until that was known.
+fn counted(started: Instant, response: Response) -> Response {
+    crate::metrics::http_request(response.status().as_u16(), started.elapsed());
+    response
+}
