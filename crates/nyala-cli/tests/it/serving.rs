@@ -433,6 +433,45 @@ async fn explain_analyze_keeps_to_the_memory_of_its_group() {
     freed(&test).await;
 }
 
+/// Batches on their way from one partition to another are spilled into several files at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_that_spill_what_is_on_its_way_end() {
+    let groups = [2_usize, 8, 24];
+    let test = engine(|config| {
+        for mib in groups {
+            let group = GroupConfig { query_memory_bytes: mib << 20, ..GroupConfig::default() };
+            config.admission.groups.insert(format!("g{mib}"), group);
+        }
+    })
+    .await;
+    let folder = test.path("texts");
+    for file in 0..4 {
+        let (from, to) = (file * 100_000, file * 100_000 + 99_999);
+        let rows = format!(
+            "SELECT n % 20011 AS g, 'a longer text for each of them: ' || (n * 7919 % 400000) AS t FROM generate_series({from}, {to}) AS s(n)"
+        );
+        test.run(&format!("COPY ({rows}) TO '{}/{file}.parquet'", folder.display())).await;
+    }
+    test.run(&format!("CREATE EXTERNAL TABLE texts STORED AS PARQUET LOCATION '{}/'", folder.display()))
+        .await;
+    for mib in groups {
+        test.run(&format!("SET nyala.resource_group = 'g{mib}'")).await;
+        for sql in [
+            "SELECT count(*), sum(c) FROM (SELECT g, count(DISTINCT t) c FROM texts GROUP BY g)",
+            "SELECT count(*), sum(c) FROM (SELECT t, count(*) c FROM texts GROUP BY t)",
+        ] {
+            for _ in 0..4 {
+                // Many of them need more memory, and say so.
+                let ended = tokio::time::timeout(Duration::from_secs(60), test.try_run(sql)).await;
+                match ended.unwrap_or_else(|_| panic!("{sql} goes on for ever with {mib} MiB")) {
+                    Ok(rows) => assert_eq!(rows[0][1], "400000", "{sql}"),
+                    Err(error) => assert_eq!(error.kind, ErrorKind::ResourcesExhausted, "{error}"),
+                }
+            }
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_query_that_spills_too_much_is_told_which_limit_it_met() {
     let test = engine(|config| {

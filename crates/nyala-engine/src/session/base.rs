@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::catalog::MemoryCatalogProviderList;
+use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule};
@@ -56,6 +57,9 @@ impl BaseState {
         options.execution.time_zone = Some("UTC".to_owned());
         options.sql_parser.parse_float_as_decimal = true;
         options.execution.parquet.reorder_filters = true;
+        // RepartitionExec of DataFusion 55 waits for ever for a batch that was spilled into another file than the one it reads
+        // (https://github.com/apache/datafusion/issues/24883): so each file takes one batch.
+        options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
         // Both take NaN for less than some number: groups and files with NaN would be lost.
         options.optimizer.enable_topk_aggregation = false;
         options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
