@@ -53,6 +53,13 @@ fn renewed_files_are_taken_without_a_restart() {
     let is_told = || server.server.process.stderr().contains("the renewed certificate is not taken");
     eventually("a line of the log", PATIENCE, is_told);
     assert!(is_trusted_by(&renewed.certificate));
+    // So is a key that cannot be read, such as one that a renewal leaves to root.
+    std::fs::copy(&renewed.certificate, server.certificate()).unwrap();
+    std::fs::remove_file(&server.keys.key).unwrap();
+    let names_key =
+        || server.server.process.stderr().contains("the value of `server.tls.key`, cannot be used");
+    eventually("a line of the log that names the key", PATIENCE, names_key);
+    assert!(is_trusted_by(&renewed.certificate));
 }
 
 #[test]

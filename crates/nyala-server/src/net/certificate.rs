@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use super::tls::TlsError;
 
 /// How often the files are compared with those that were loaded. Changed files are loaded when two comparisons in a row find the same:
-/// certificate and key are not replaced at the same moment.
+/// certificate and key are not replaced at the same moment, and a file that is being replaced may be missing for one.
 const LOOK: Duration = Duration::from_secs(3);
 
 /// SHA-256 of the contents of both files.
@@ -46,9 +46,8 @@ impl Certificate {
         loop {
             sleep(LOOK).await;
             let files = self.files.clone();
-            // A file that is being replaced may be missing for a moment.
-            let Ok(Some(found)) = spawn_blocking(move || digest(&files)).await else { continue };
-            let found = Some(found);
+            let Ok(found) = spawn_blocking(move || digest(&files)).await else { continue };
+            // Also if there is none now: files that cannot be read are reported like others that cannot be used.
             if found == seen && found != taken {
                 taken.clone_from(&found);
                 self.renew().await;
