@@ -198,6 +198,20 @@ fn the_chart_has_what_its_values_ask_for() {
     assert!(cluster.contains("terminationGracePeriodSeconds: 65"), "{cluster}");
 }
 
+/// Kubernetes makes no pods of a StatefulSet whose name and a hash of 10 characters are no label, which has 63 at most.
+#[test]
+fn names_of_the_chart_leave_room_for_a_hash() {
+    let mut command = template(KUBERNETES);
+    command.arg(repository("deploy/helm/nyala")).args(file_of("cluster"));
+    let rendered = run(command.args(["--set", &format!("fullnameOverride={}", "n".repeat(60))]));
+    let sets = rendered.split("kind: StatefulSet\nmetadata:\n  name: ").skip(1);
+    let names: Vec<&str> = sets.filter_map(|rest| rest.lines().next()).collect();
+    assert_eq!(names.len(), 2, "{rendered}");
+    for name in names {
+        assert!(name.len() + "-0123456789".len() <= 63, "{name}");
+    }
+}
+
 /// An alert about a metric that does not exist is never raised.
 #[test]
 fn alerts_are_about_metrics_that_there_are() {

@@ -51,9 +51,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* Nodes that take statements and read no files for others have a StatefulSet of their own. */}}
+{{/*
+Nodes that take statements and read no files for others have a StatefulSet of their own. Its name has 52 characters at most: Kubernetes writes
+it with a hash into a label of its pods.
+*/}}
 {{- define "nyala.coordinators" -}}
-{{- printf "%s-coordinator" (include "nyala.fullname" .) -}}
+{{- printf "%s-coordinator" (include "nyala.fullname" . | trunc 40 | trimSuffix "-") -}}
 {{- end -}}
 
 {{/* The component that clients connect to. */}}
