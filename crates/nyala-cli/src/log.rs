@@ -4,9 +4,11 @@ use std::io::{IsTerminal, stderr};
 
 use tracing::subscriber::set_global_default;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::format::debug_fn;
 
 use crate::args::Command;
-use crate::log_lines::JsonLines;
+use crate::log_lines::{JsonLines, write_field};
 
 /// Sets up logging with the filter in `NYALA_LOG` (`debug`, `nyala_engine=trace,warn`, …), or else the
 /// command's default, in the form that `NYALA_LOG_FORMAT` names. A filter that cannot be parsed and a form that is not known are reported
@@ -32,7 +34,8 @@ pub fn init(command: &Command) {
     let _ = if form == "json" {
         set_global_default(builder.event_format(JsonLines).finish())
     } else {
-        set_global_default(builder.with_ansi(stderr().is_terminal()).finish())
+        let fields = debug_fn(write_field).delimited(" ");
+        set_global_default(builder.with_ansi(stderr().is_terminal()).fmt_fields(fields).finish())
     };
     if let Some(error) = invalid {
         tracing::warn!(%error, "ignoring the log filter in `NYALA_LOG`");

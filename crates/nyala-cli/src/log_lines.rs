@@ -1,4 +1,4 @@
-//! Log lines as JSON, for programs that gather logs: one object for each event.
+//! The forms of the log: JSON for programs that gather logs, an object for each event, and text for people. An event is one line in both.
 
 use std::fmt;
 
@@ -31,6 +31,27 @@ where
         let metadata = event.metadata();
         writeln!(writer, "{}", line(&time, metadata.level().as_str(), metadata.target(), fields.0))
     }
+}
+
+/// Writes a field of a line of text. Statements and names of clients are in some: they must neither look like further lines of the log nor
+/// steer a terminal.
+pub fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    if field.name() != "message" {
+        write!(writer, "{}=", field.name())?;
+    }
+    write!(writer, "{}", without_controls(&format!("{value:?}")))
+}
+
+fn without_controls(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
 }
 
 /// The order of the keys is that of reading.
@@ -82,6 +103,14 @@ impl Visit for Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_value_ends_a_line_of_text() {
+        let check = |value: &str, expected: &str| assert_eq!(without_controls(value), expected);
+        check("SELECT 'ä\\' -- 1", "SELECT 'ä\\' -- 1");
+        check("SELECT\n1\r\n\tAS a", "SELECT\\n1\\r\\n\\tAS a");
+        check("\u{1b}[31m\u{9b}31m", "\\u{1b}[31m\\u{9b}31m");
+    }
 
     #[test]
     fn a_line_is_an_object_whatever_is_in_the_message() {

@@ -251,6 +251,17 @@ fn a_log_for_programs_is_lines_of_json() {
     assert!(wrong.process.stderr().contains("ignoring `NYALA_LOG_FORMAT`"), "{}", wrong.process.stderr());
 }
 
+/// A client could write lines into the log that seem to be the server's.
+#[test]
+fn a_name_that_a_client_sends_ends_no_line_of_the_log() {
+    let server = Server::empty(&[]);
+    let parameters = b"\x00\x03\x00\x00user\0x\0database\0none\nforged\0\0";
+    let length = u32::try_from(parameters.len() + 4).unwrap().to_be_bytes();
+    send(server.postgres, &[length.as_slice(), parameters].concat());
+    let is_there = || server.process.stderr().contains("refused a connection to database `none\\nforged`");
+    eventually("the line of the log", PATIENCE, is_there);
+}
+
 #[test]
 fn sigterm_lets_a_running_query_end() {
     let mut server = Server::empty(&[]);
