@@ -28,13 +28,14 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The configuration for a server, which also knows the files that it must not show: the one that was read, and those that
-    /// its log is written to.
+    /// The configuration for a server, which also knows the files that it must not show: the one that was read, those that
+    /// its log is written to, and those with passwords for databases.
     pub fn into_config(self) -> Config {
         // The file names are those of Linux; elsewhere there are none.
         let logs = ["/proc/self/fd/1", "/proc/self/fd/2"].map(std::fs::read_link);
         let logs = logs.into_iter().flatten().filter(|log| log.is_file());
-        Config { own_files: self.file.into_iter().chain(logs).collect(), ..self.config }
+        let own_files = self.file.into_iter().chain(logs).chain(password_files()).collect();
+        Config { own_files, ..self.config }
     }
 
     /// The file that was read; none if there is none.
@@ -58,6 +59,12 @@ impl Loaded {
     pub fn origin(&self, key: &str) -> String {
         origin(self.layers.find_metadata(key))
     }
+}
+
+/// Where crate `sqlx` looks for the password of `catalog.url`.
+fn password_files() -> impl Iterator<Item = PathBuf> {
+    let named = std::env::var_os("PGPASSFILE").map(PathBuf::from);
+    named.into_iter().chain(std::env::home_dir().map(|home| home.join(".pgpass")))
 }
 
 /// Loads the configuration of this process.

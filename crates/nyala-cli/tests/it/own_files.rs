@@ -30,7 +30,9 @@ impl Place {
             storage.replace("HERE", folder.path().to_str().unwrap())
         );
         fs::write(at("nyala.csv"), config).unwrap();
+        fs::write(at("passwords.csv"), "*:*:*:*:secret\n").unwrap();
         let mut command = nyala(&["serve", "--config", "nyala.csv"]);
+        command.env("PGPASSFILE", "passwords.csv");
         let mut process = Running::start(command.current_dir(folder.path()));
         eventually("greeting", PATIENCE, || {
             assert!(process.is_running(), "{}", process.stderr());
@@ -90,6 +92,7 @@ fn tables_of_the_servers_own_files_are_refused_to_everybody() {
     for name in [
         "nyala.csv",
         "audit.csv",
+        "passwords.csv",
         "db",
         "db/",
         "db/catalog.sqlite",
