@@ -8,7 +8,7 @@ use nyala_client::report::Hinted;
 use nyala_engine::{Engine, SessionOptions};
 use nyala_model::config::ServerConfig;
 
-/// Makes the superuser `server.first_user` with the password in `server.first_password_file`, unless there is a superuser
+/// Makes the superuser `server.first_user` with the password in `server.first_password_file`, unless a superuser may log in
 /// with a password. So a password that is changed later stays as it is, whatever the file says.
 pub async fn make(engine: &Arc<Engine>, config: &ServerConfig) -> anyhow::Result<()> {
     let file = &config.first_password_file;
