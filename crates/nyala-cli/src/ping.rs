@@ -74,12 +74,17 @@ fn server(args: &PingArgs) -> Result<Server> {
         return if args.sql { local_postgres(&server) } else { local_http(&server) };
     };
     match HttpServer::parse(url, args.ca.as_deref())? {
+        // The errors do not repeat the URL, which may hold a password.
         Some(_) if args.sql => Err(Hinted::error(
-            format!("`--sql` runs a statement over PostgreSQL's protocol, and `{url}` is of another"),
+            "`--sql` runs a statement over PostgreSQL's protocol, and the URL is of another",
             "write `postgres://user@host:port/database`, or leave out `--sql`",
         )),
         Some(server) if args.insecure => Ok(Server::Http(server.unverified()?)),
         Some(server) => Ok(Server::Http(server)),
+        None if args.insecure => Err(Hinted::error(
+            "`--insecure` is for `https://`, and the URL is of another protocol",
+            "leave it out, and write `sslmode=require` into the URL: it checks no certificate",
+        )),
         None => {
             let server = PostgresServer::parse(url, args.ca.as_deref(), Mode::Prefer, NAME)?;
             Ok(Server::Postgres(Box::new(server)))

@@ -120,6 +120,8 @@ fn a_password_need_not_be_an_argument() {
 fn a_wrong_command_is_refused() {
     let finished = ping(&["--sql", "--url", "http://127.0.0.1:8090"]);
     check_not_ready(&finished, &["`--sql` runs a statement over PostgreSQL's protocol", "hint:"]);
+    let finished = ping(&["--insecure", "--url", "postgres://127.0.0.1/nyala?sslmode=verify-full"]);
+    check_not_ready(&finished, &["`--insecure` is for `https://`", "hint:"]);
     check_not_ready(&ping(&["--url", "ftp://127.0.0.1"]), &["the URL is not a server"]);
     for arguments in [&["--timeout", "5"][..], &["--ca", "ca.pem"], &["--insecure"]] {
         assert_eq!(ping(arguments).code, Some(2), "{arguments:?}");
