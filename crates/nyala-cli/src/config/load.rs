@@ -17,6 +17,20 @@ use crate::args::ConfigArgs;
 /// The file that is read when none is named and it exists.
 const DEFAULT_FILE: &str = "nyala.toml";
 
+/// Variables that name a file with a secret for the database of the catalog or for buckets.
+const SECRET_FILES: [&str; 8] = [
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AZURE_FEDERATED_TOKEN_FILE",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_SERVICE_ACCOUNT",
+    "GOOGLE_SERVICE_ACCOUNT_PATH",
+    "PGPASSFILE",
+    "SERVICE_ACCOUNT",
+];
+/// Such files that no variable names, below the home of the server's user.
+const SECRET_FILES_OF_USER: [&str; 2] = [".config/gcloud/application_default_credentials.json", ".pgpass"];
+
 /// A configuration and the origin of each value.
 #[derive(Debug)]
 pub struct Loaded {
@@ -29,12 +43,12 @@ pub struct Loaded {
 
 impl Loaded {
     /// The configuration for a server, which also knows the files that it must not show: the one that was read, those that
-    /// its log is written to, and those with passwords for databases.
+    /// its log is written to, and those with the secrets for databases and buckets.
     pub fn into_config(self) -> Config {
         // The file names are those of Linux; elsewhere there are none.
         let logs = ["/proc/self/fd/1", "/proc/self/fd/2"].map(std::fs::read_link);
         let logs = logs.into_iter().flatten().filter(|log| log.is_file());
-        let own_files = self.file.into_iter().chain(logs).chain(password_files()).collect();
+        let own_files = self.file.into_iter().chain(logs).chain(secret_files()).collect();
         Config { own_files, ..self.config }
     }
 
@@ -61,10 +75,11 @@ impl Loaded {
     }
 }
 
-/// Where crate `sqlx` looks for the password of `catalog.url`.
-fn password_files() -> impl Iterator<Item = PathBuf> {
-    let named = std::env::var_os("PGPASSFILE").map(PathBuf::from);
-    named.into_iter().chain(std::env::home_dir().map(|home| home.join(".pgpass")))
+/// The files in which crates `sqlx` and `object_store` look for passwords, keys and tokens.
+fn secret_files() -> impl Iterator<Item = PathBuf> {
+    let named = SECRET_FILES.into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let home = std::env::home_dir();
+    named.chain(home.into_iter().flat_map(|home| SECRET_FILES_OF_USER.map(|name| home.join(name))))
 }
 
 /// Loads the configuration of this process.

@@ -26,13 +26,15 @@ impl Place {
         fs::write(at("far/b.csv"), "line\nfar\n").unwrap();
         let config = format!(
             "data_dir = \"db\"\n[server]\npostgres_listen = \"127.0.0.1:0\"\nhttp_listen = \"127.0.0.1:0\"\n\
-             audit_log = \"audit.csv\"\n[storage]\n{}\n",
+             audit_log = \"audit.csv\"\n[storage]\n{}\n[storage.gcs]\nservice_account = \"account.csv\"\n",
             storage.replace("HERE", folder.path().to_str().unwrap())
         );
         fs::write(at("nyala.csv"), config).unwrap();
-        fs::write(at("passwords.csv"), "*:*:*:*:secret\n").unwrap();
+        for name in ["account.csv", "passwords.csv", "token.csv"] {
+            fs::write(at(name), "secret\n").unwrap();
+        }
         let mut command = nyala(&["serve", "--config", "nyala.csv"]);
-        command.env("PGPASSFILE", "passwords.csv");
+        command.env("PGPASSFILE", "passwords.csv").env("AWS_WEB_IDENTITY_TOKEN_FILE", "token.csv");
         let mut process = Running::start(command.current_dir(folder.path()));
         eventually("greeting", PATIENCE, || {
             assert!(process.is_running(), "{}", process.stderr());
@@ -92,7 +94,9 @@ fn tables_of_the_servers_own_files_are_refused_to_everybody() {
     for name in [
         "nyala.csv",
         "audit.csv",
+        "account.csv",
         "passwords.csv",
+        "token.csv",
         "db",
         "db/",
         "db/catalog.sqlite",

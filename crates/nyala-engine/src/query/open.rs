@@ -268,6 +268,7 @@ async fn end_lost_jobs(catalog: &Catalog, node: &NodeId) -> Result<()> {
 /// Files of the server that lie outside of its data folder.
 fn own_files(config: &Config) -> Vec<PathBuf> {
     let (server, tls) = (&config.server, &config.server.tls);
-    let named = [&server.audit_log, &server.first_password_file, &tls.certificate, &tls.key];
+    let account = PathBuf::from(&config.storage.gcs.service_account);
+    let named = [&server.audit_log, &server.first_password_file, &tls.certificate, &tls.key, &account];
     named.into_iter().chain(&config.own_files).cloned().collect()
 }
