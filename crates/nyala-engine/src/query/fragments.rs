@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::physical_plan::ExecutionPlan;
@@ -16,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::activity::Running;
 use super::nodes::not_reached;
+use super::resources::memory;
 use crate::session::{Settings, SnapshotContext};
 
 /// What this node does for one statement of another: all tasks of it together.
@@ -81,11 +81,9 @@ impl Fragment {
         error.into()
     }
 
-    /// Whether a part failed for lack of memory that other statements hold more of: then another attempt may succeed.
+    /// Whether a part failed for lack of memory that other statements hold. Then another attempt may succeed.
     pub fn lacked_memory(&self, error: &DataFusionError) -> bool {
-        let MemoryLimit::Finite(limit) = self.runtime.memory_pool.memory_limit() else { return false };
-        let is_lack = matches!(error.find_root(), DataFusionError::ResourcesExhausted(_));
-        is_lack && self.running.entry().peak_memory_bytes() < limit / 2
+        memory::is_held_by_others(error, self.runtime.memory_pool.as_ref(), self.running.entry())
     }
 
     /// A scan that another node has sent, with the readers of this one.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -38,17 +38,29 @@ pub fn runtime_of_query(runtime: &RuntimeEnv, entry: &Arc<Entry>, group: &Group)
 /// spill: they get what there is, and still spill when there is no more.
 pub fn runtime_of_parts(runtime: &RuntimeEnv, entry: &Arc<Entry>, group: &Group) -> Arc<RuntimeEnv> {
     let all = MemoryConsumer::new(format!("parts of query {}", entry.id)).register(&runtime.memory_pool);
-    let runtime = RuntimeEnv { memory_pool: Arc::new(Together(all)), ..runtime.clone() };
+    let together = Together { all, shared: Arc::clone(&runtime.memory_pool) };
+    let runtime = RuntimeEnv { memory_pool: Arc::new(together), ..runtime.clone() };
     runtime_of_query(&runtime, entry, group)
+}
+
+/// Whether a query failed for lack of memory that others hold: it never had half of what it may have. Then another attempt may succeed.
+pub fn is_held_by_others(error: &DataFusionError, pool: &dyn MemoryPool, entry: &Entry) -> bool {
+    let MemoryLimit::Finite(limit) = pool.memory_limit() else { return false };
+    let is_lack = matches!(error.find_root(), DataFusionError::ResourcesExhausted(_));
+    is_lack && entry.peak_memory_bytes() < limit / 2
 }
 
 /// The memory of many operators as that of one.
 #[derive(Debug)]
-struct Together(MemoryReservation);
+struct Together {
+    all: MemoryReservation,
+    /// The pool that it is a reservation of.
+    shared: Arc<dyn MemoryPool>,
+}
 
 impl std::fmt::Display for Together {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0.consumer().name())
+        f.write_str(self.all.consumer().name())
     }
 }
 
@@ -58,19 +70,24 @@ impl MemoryPool for Together {
     }
 
     fn grow(&self, _: &MemoryReservation, additional: usize) {
-        self.0.grow(additional);
+        self.all.grow(additional);
     }
 
     fn shrink(&self, _: &MemoryReservation, shrink: usize) {
-        self.0.shrink(shrink);
+        self.all.shrink(shrink);
     }
 
     fn try_grow(&self, _: &MemoryReservation, additional: usize) -> Result<()> {
-        self.0.try_grow(additional)
+        self.all.try_grow(additional)
     }
 
     fn reserved(&self) -> usize {
-        self.0.size()
+        self.all.size()
+    }
+
+    /// Told, because aggregations spill only where memory has a limit.
+    fn memory_limit(&self) -> MemoryLimit {
+        self.shared.memory_limit()
     }
 }
 
@@ -97,7 +114,7 @@ impl QueryMemory {
         let before = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within);
         before.map(|before| before + bytes).map_err(|_| {
             // Operators that can spill do so on this error.
-            datafusion::error::DataFusionError::ResourcesExhausted(format!(
+            DataFusionError::ResourcesExhausted(format!(
                 "the query would hold more than the {most} bytes that resource group `{}` allows one query",
                 self.group
             ))
@@ -151,9 +168,10 @@ impl MemoryPool for QueryMemory {
     }
 
     fn memory_limit(&self) -> MemoryLimit {
-        match self.most {
-            Some(most) => MemoryLimit::Finite(most),
-            None => self.shared.memory_limit(),
+        match (self.most, self.shared.memory_limit()) {
+            (Some(most), MemoryLimit::Finite(all)) => MemoryLimit::Finite(most.min(all)),
+            (Some(most), MemoryLimit::Infinite | MemoryLimit::Unknown) => MemoryLimit::Finite(most),
+            (None, all) => all,
         }
     }
 }
@@ -163,7 +181,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::sync::Mutex;
 
-    use datafusion::execution::memory_pool::UnboundedMemoryPool;
+    use datafusion::execution::memory_pool::{GreedyMemoryPool, UnboundedMemoryPool};
     use tokio_util::sync::CancellationToken;
 
     use super::*;
@@ -235,6 +253,42 @@ mod tests {
         drop(sorts);
         drop(parts);
         assert_eq!(runtime.memory_pool.reserved(), 0);
+    }
+
+    /// The limit that operators of a query see, and whether a query that has `held` bytes and asks for `asked` more is to wait for others.
+    fn limit_and_wait(most: Option<usize>, others: usize, held: usize, asked: usize) -> (usize, bool) {
+        let registry = Arc::new(Registry::new(None));
+        let token = CancellationToken::new();
+        let running = Running::begin(&Arc::default(), &registry, "SELECT 1", &Arc::default(), token);
+        let shared: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1000));
+        let other = MemoryConsumer::new("other").register(&shared);
+        other.try_grow(others).unwrap();
+        let all = MemoryConsumer::new("parts").register(&shared);
+        let pool: Arc<dyn MemoryPool> = Arc::new(QueryMemory {
+            shared: Arc::new(Together { all, shared }),
+            entry: Arc::clone(running.entry()),
+            held: AtomicUsize::new(0),
+            most,
+            group: "default".to_owned(),
+        });
+        let limit = match pool.memory_limit() {
+            MemoryLimit::Finite(limit) => limit,
+            MemoryLimit::Infinite | MemoryLimit::Unknown => 0,
+        };
+        let sort = MemoryConsumer::new("sort").register(&pool);
+        sort.try_grow(held).unwrap();
+        let error = sort.try_grow(asked).unwrap_err().context("sort");
+        (limit, is_held_by_others(&error, pool.as_ref(), running.entry()))
+    }
+
+    #[test]
+    fn a_query_waits_for_memory_of_others_and_not_for_its_own() {
+        assert_eq!(limit_and_wait(None, 800, 150, 100), (1000, true));
+        assert_eq!(limit_and_wait(None, 100, 800, 200), (1000, false));
+        // The bound of its group stays, however much the others give back.
+        assert_eq!(limit_and_wait(Some(200), 0, 150, 100), (200, false));
+        assert_eq!(limit_and_wait(Some(200), 900, 50, 100), (200, true));
+        assert_eq!(limit_and_wait(Some(5000), 800, 150, 100), (1000, true));
     }
 
     #[test]
