@@ -206,6 +206,10 @@ impl Entry {
     pub fn follows(&self, plan: &Arc<dyn ExecutionPlan>, ready: bool, route: Option<Arc<Route>>) {
         self.ready_plan.store(ready, Ordering::Relaxed);
         self.live().plan = Some(Arc::clone(plan));
+        // Its client may have gone while it was planned anew.
+        if self.is_ending() {
+            self.forget_plan();
+        }
         if let Some(route) = route {
             self.takes(route);
         }
@@ -293,7 +297,8 @@ impl Entry {
         self.forget_plan();
     }
 
-    fn forget_plan(&self) {
+    /// Forgets the plan that computes it, and with the last plan what its operators keep.
+    pub fn forget_plan(&self) {
         let plan = self.live().plan.take();
         // Dropped outside of the lock.
         drop(plan);

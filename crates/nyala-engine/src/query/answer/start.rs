@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
@@ -133,15 +134,23 @@ impl Start {
 
     /// Plans and begins the query once more, if files changed, a node was lost or had no memory for it, and no row has been sent. It keeps
     /// its slot meanwhile, so that fewer others begin.
-    async fn begin_anew(&mut self, mut error: QueryError) -> Result<SendableRecordBatchStream> {
+    async fn begin_anew(
+        &mut self,
+        mut error: QueryError,
+        entry: &Entry,
+    ) -> Result<SendableRecordBatchStream> {
         while let Some(again) = self.again_after(&error) {
             let Some(plan) = &self.plan_anew else { break };
+            let_go(&mut self.plan, entry);
             tokio::time::sleep(self.attempts.wait()).await;
             match plan(again).await {
-                Ok((plan, task)) => match execute_stream(plan, task) {
-                    Ok(stream) => return Ok(stream),
-                    Err(failed) => error = failed.into(),
-                },
+                Ok((plan, task)) => {
+                    entry.follows(&plan, false, None);
+                    match execute_stream(plan, task) {
+                        Ok(stream) => return Ok(stream),
+                        Err(failed) => error = failed.into(),
+                    }
+                }
                 Err(failed) => error = failed,
             }
         }
@@ -183,13 +192,15 @@ impl Start {
         let account = entry.account();
         let mut stream = match execute_stream(Arc::clone(&self.plan), Arc::clone(&self.task)) {
             Ok(stream) => stream,
-            Err(error) => self.begin_anew(error.into()).await?,
+            Err(error) => self.begin_anew(error.into(), entry).await?,
         };
         while let Some(batch) = stream.next().await {
             let batch = match batch {
                 Ok(batch) => batch,
                 Err(error) => {
-                    stream = self.begin_anew(error.into()).await?;
+                    // Other nodes go on with their parts for as long as there is a stream.
+                    drop(stream);
+                    stream = self.begin_anew(error.into(), entry).await?;
                     continue;
                 }
             };
@@ -223,5 +234,46 @@ impl Start {
             }
         }
         Ok(())
+    }
+}
+
+/// Forgets the plan of a failed attempt: its operators keep tables for joins, and while this query waits for memory of others, others
+/// wait for that of this one.
+fn let_go(plan: &mut Arc<dyn ExecutionPlan>, entry: &Entry) {
+    *plan = Arc::new(EmptyExec::new(plan.schema()));
+    entry.forget_plan();
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{DataType, Field, Schema};
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::query::activity::Registry;
+
+    #[test]
+    fn nothing_of_a_failed_attempt_is_kept_while_the_next_one_waits() {
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, false)]));
+        let mut plan: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(Arc::clone(&schema)));
+        let registry = Registry::new(None);
+        let running = Running::begin(
+            &Arc::default(),
+            &Arc::new(registry),
+            "SELECT 1",
+            &Arc::default(),
+            CancellationToken::new(),
+        );
+        running.entry().follows(&plan, false, None);
+        let failed = Arc::downgrade(&plan);
+        let_go(&mut plan, running.entry());
+        assert!(failed.upgrade().is_none());
+        assert_eq!(plan.schema(), schema);
+        // The plan of the next attempt is not kept, either, when its client has gone in between: its tasks would keep the statement listed.
+        let next: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(schema));
+        running.entry().account();
+        running.entry().end_work();
+        running.entry().follows(&next, false, None);
+        assert_eq!(Arc::strong_count(&next), 1);
     }
 }
