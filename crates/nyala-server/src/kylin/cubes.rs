@@ -130,13 +130,14 @@ pub async fn list(
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, KylinError> {
     let session = session_in(&shared, options, None)?;
-    let mut found = Vec::new();
-    for cube in all(&session, wanted.project.as_deref()).await? {
-        if wanted.means(&cube) {
-            found.push(shown_cube(&shared, &session, &cube).await?);
-        }
+    let mut cubes = all(&session, wanted.project.as_deref()).await?;
+    cubes.retain(|cube| wanted.means(cube));
+    let page = wanted.page(dialect);
+    let mut shown = Vec::new();
+    for cube in cubes.iter().skip(page.offset).take(page.limit) {
+        shown.push(shown_cube(&shared, &session, cube).await?);
     }
-    Ok(dialect.list(found, wanted.page(dialect)))
+    Ok(dialect.part(shown, cubes.len(), page))
 }
 
 /// Cubes, as models.
