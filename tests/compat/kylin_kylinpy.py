@@ -305,6 +305,24 @@ def switches():
 
 
 @check
+def single_segments():
+    """segments are refreshed and merged by number"""
+    with years() as cube:
+        before = segments_of(cube)
+        names = sorted(before)
+        ids = [before[name]["id"] for name in names]
+        refused("not one range", NEW.service.refresh, cube, [ids[3], ids[5]])
+        [job] = NEW.service.refresh(cube, ids[:1])["jobs"]
+        finished(job["job_id"])
+        after = segments_of(cube)
+        equal({name for name in names if after[name]["id"] != before[name]["id"]}, {names[0]})
+        [job] = NEW.service.merge(cube, ids[1:3])["jobs"]
+        finished(job["job_id"])
+        merged = "19930101000000_19950101000000"
+        equal(set(segments_of(cube)), {merged, names[0], *names[3:]})
+
+
+@check
 def dropped_segments():
     """segments are deleted by name or number, or all of them, and built again"""
     with years() as cube:

@@ -144,6 +144,10 @@ fn cubes_are_switched_and_segments_deleted() {
         let (status, answer) = call(server.http, "DELETE", &path, "");
         assert!(status == 500 && answer["exception"].as_str().unwrap().contains(words), "{path}: {answer}");
     }
+    // Not all segments in the place of the one that is named.
+    let refresh = format!(r#"{{"type": "REFRESH", "ids": ["{id}"]}}"#);
+    let (status, answer) = call(server.http, "PUT", "/models/years/segments", &refresh);
+    assert!(status == 500 && answer["exception"].as_str().unwrap().contains("has no segment"), "{answer}");
     assert_eq!(segments().len(), 6);
     assert_eq!(done("PUT", "/cubes/years/purge", "")["segments"], serde_json::json!([]));
     assert_eq!(server.query("SELECT state FROM system.cubes WHERE cube = 'years'"), [["not built"]]);

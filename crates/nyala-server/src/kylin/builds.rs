@@ -5,8 +5,8 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_engine::SessionOptions;
-use nyala_model::JobEntry;
+use nyala_engine::{Session, SessionOptions};
+use nyala_model::{JobEntry, QualifiedName};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use super::cubes::find;
 use super::error::KylinError;
 use super::jobs::{self, shown};
 use super::request;
-use super::segments::utc_text;
+use super::segments::{range_of, segments_of, utc_text};
 use super::session::{literal, rows, session_in, sql_name};
 use crate::http::{Caller, Shared};
 
@@ -90,15 +90,17 @@ pub async fn build_segments(
     Ok(dialect.value(json!({ "jobs": [{ "job_id": job.id.0.to_string(), "job_name": "INC_BUILD" }] })))
 }
 
-/// What becomes of segments of Kylin 5.
+/// What becomes of segments of Kylin 5: of all, if none is named.
 #[derive(Debug, Deserialize)]
 pub struct ChangedSegments {
     project: Option<String>,
     #[serde(rename = "type")]
     kind: String,
+    ids: Option<Vec<String>>,
+    names: Option<Vec<String>>,
 }
 
-/// Refreshes all segments: which one a number means is not told to these clients.
+/// Begins to refresh or to merge segments.
 pub async fn change_segments(
     State(shared): State<Shared>,
     Caller(options): Caller,
@@ -107,12 +109,22 @@ pub async fn change_segments(
     body: Bytes,
 ) -> Result<Response, KylinError> {
     let change: ChangedSegments = request::body(&body)?;
-    if !change.kind.eq_ignore_ascii_case("REFRESH") {
-        let message = "only REFRESH is known here; MERGE CUBE … FROM … TO … merges segments";
-        return Err(KylinError::invalid(message));
-    }
-    let job = begin(&shared, options, (&model, change.project.as_deref()), "REFRESH", None).await?;
-    Ok(dialect.value(json!({ "jobs": [{ "job_id": job.id.0.to_string(), "job_name": "INDEX_REFRESH" }] })))
+    let verb = change.kind.to_uppercase();
+    let job_name = match verb.as_str() {
+        "REFRESH" => "INDEX_REFRESH",
+        "MERGE" => "INDEX_MERGE",
+        _ => {
+            let message = format!("type `{}` is neither REFRESH nor MERGE", change.kind);
+            return Err(KylinError::invalid(message));
+        }
+    };
+    let session = session_in(&shared, options, None)?;
+    let cube = find(&session, &model, change.project.as_deref()).await?.name;
+    let segments = segments_of(&shared, &session, &cube).await?;
+    let names: Vec<String> = [change.ids, change.names].into_iter().flatten().flatten().collect();
+    let range = range_of(&cube, &segments, &names)?;
+    let job = begin_in(&shared, &session, &cube, &verb, &range).await?;
+    Ok(dialect.value(json!({ "jobs": [{ "job_id": job.id.0.to_string(), "job_name": job_name }] })))
 }
 
 /// Begins a job that goes on when its client has been answered.
@@ -128,12 +140,27 @@ fn begin<'a>(
             return Err(KylinError::invalid(format!("`{verb}` is none of BUILD, REFRESH and MERGE")));
         }
         let session = session_in(shared, options, None)?;
-        let name = sql_name(&find(&session, cube, project).await?.name);
+        let cube = find(&session, cube, project).await?.name;
         let range = match range {
             Some((from, to)) => format!(" FROM {} TO {}", time_text(from)?, time_text(to)?),
             None => String::new(),
         };
-        let answer = rows(&session, &format!("{verb} CUBE {name} WITH (wait = off){range}")).await?;
+        begin_in(shared, &session, &cube, verb, &range).await
+    }
+    .boxed()
+}
+
+/// The same for a range as statements have it; an empty text for everything.
+fn begin_in<'a>(
+    shared: &'a Shared,
+    session: &'a Session,
+    cube: &'a QualifiedName,
+    verb: &'a str,
+    range: &'a str,
+) -> BoxFuture<'a, Result<JobEntry, KylinError>> {
+    async move {
+        let sql = format!("{verb} CUBE {} WITH (wait = off){range}", sql_name(cube));
+        let answer = rows(session, &sql).await?;
         match answer.first().and_then(|row| row.first()?.as_deref()) {
             Some(job) => jobs::find(shared, jobs::number_of(job)?).await,
             None => Err(KylinError::invalid(format!("`{verb} CUBE` had nothing to do"))),

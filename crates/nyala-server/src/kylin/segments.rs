@@ -127,17 +127,46 @@ pub fn segments_of<'a>(
     .boxed()
 }
 
+/// The segments of these names or numbers.
+fn named<'s>(
+    cube: &QualifiedName,
+    segments: &'s [Segment],
+    names: &[String],
+) -> Result<Vec<&'s Segment>, KylinError> {
+    let called = |name: &String| {
+        let segment = segments.iter().find(|segment| segment.is_called(name));
+        segment.ok_or_else(|| KylinError::invalid(format!("cube `{cube}` has no segment `{name}`")))
+    };
+    names.iter().map(called).collect()
+}
+
+/// FROM and TO of the segments of these names or numbers; nothing for all segments of the cube, and without names.
+pub fn range_of(cube: &QualifiedName, segments: &[Segment], names: &[String]) -> Result<String, KylinError> {
+    let mut wanted = named(cube, segments, names)?;
+    wanted.sort_by_key(|segment| segment.bounds);
+    wanted.dedup_by(|one, other| one.id == other.id);
+    let ranges: Option<Vec<&(String, String)>> =
+        wanted.iter().map(|segment| segment.range.as_ref()).collect();
+    let adjoin = |pair: &[&(String, String)]| matches!(pair, [one, next] if one.1 == next.0);
+    let joined = ranges.filter(|ranges| ranges.windows(2).all(adjoin));
+    match joined.as_deref() {
+        Some([first, .., last]) => Ok(format!(" FROM {} TO {}", constant(&first.0), constant(&last.1))),
+        Some([only]) => Ok(format!(" FROM {} TO {}", constant(&only.0), constant(&only.1))),
+        _ if wanted.is_empty() || wanted.len() == segments.len() => Ok(String::new()),
+        _ => Err(KylinError::invalid(format!(
+            "segments `{}` of cube `{cube}` are not one range of values; send a request for each, or name all segments",
+            names.join("`, `")
+        ))),
+    }
+}
+
 /// The statements that drop the segments of these names or numbers.
 pub fn drops_of(
     cube: &QualifiedName,
     segments: &[Segment],
     names: &[String],
 ) -> Result<Vec<String>, KylinError> {
-    let called = |name: &String| {
-        let segment = segments.iter().find(|segment| segment.is_called(name));
-        segment.ok_or_else(|| KylinError::invalid(format!("cube `{cube}` has no segment `{name}`")))
-    };
-    let wanted = names.iter().map(called).collect::<Result<Vec<&Segment>, _>>()?;
+    let wanted = named(cube, segments, names)?;
     let drops = format!("ALTER CUBE {} DROP SEGMENTS", sql_name(cube));
     if segments.iter().all(|segment| wanted.iter().any(|other| other.id == segment.id)) {
         return Ok(vec![drops]);
@@ -206,6 +235,27 @@ mod tests {
         for names in [&["6"][..], &["7", "6"], &["9"], &[""]] {
             assert!(drops(names).is_err(), "{names:?}");
         }
+    }
+
+    #[test]
+    fn segments_that_adjoin_are_one_range() {
+        let cube = QualifiedName::new("public", "c");
+        let at = |id: u64, from: i64, to: i64| {
+            let (first, end) = (from.to_string(), to.to_string());
+            Segment { bounds: Some((from, to)), ..segment(id, Some((first.as_str(), end.as_str()))) }
+        };
+        let segments = [at(1, 0, 10), at(2, 10, 20), at(3, 30, 40), segment(4, None)];
+        let check = |names: &[&str], expected: Option<&str>| {
+            let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(range_of(&cube, &segments, &owned).ok().as_deref(), expected, "{names:?}");
+        };
+        check(&["range 3"], Some(" FROM 30 TO 40"));
+        check(&["2", "1", "2"], Some(" FROM 0 TO 20"));
+        check(&[], Some(""));
+        check(&["1", "2", "3", "4"], Some(""));
+        check(&["1", "3"], None);
+        check(&["4"], None);
+        check(&["5"], None);
     }
 
     #[test]
