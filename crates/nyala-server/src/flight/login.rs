@@ -1,4 +1,4 @@
-//! Lets calls in, and tells the service by an extension of the request who calls.
+//! Lets calls in, and puts the caller into the request as an extension, for the service.
 
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header;
@@ -51,7 +51,7 @@ pub async fn require(
 fn refuse(refusal: Refusal) -> Status {
     match refusal {
         Refusal::Missing => Status::unauthenticated(
-            "who calls is not said; connect with a user and a password, or a token [28000]",
+            "the call names no user; connect with a user and a password, or a token [28000]",
         ),
         Refusal::Wrong => Status::unauthenticated(
             "wrong user, password or token; a token ends after an hour and with its password [28P01]",

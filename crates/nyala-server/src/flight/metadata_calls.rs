@@ -86,7 +86,7 @@ impl Metadata {
     }
 }
 
-/// The numbers that a client asks for, without those that nobody knows: each number of a list of millions would be looked for.
+/// The numbers that a client asks for, without those that are not known: each number of a list of millions would be looked for.
 fn known(mut numbers: Vec<u32>) -> Vec<u32> {
     numbers.sort_unstable();
     numbers.dedup();

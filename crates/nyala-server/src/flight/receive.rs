@@ -1,7 +1,7 @@
 //! What a client sends in a call, on its way to the library that cuts it into messages.
 //!
-//! The library takes a call that its client gives up for one that has ended: a load would be taken for whole whose client could not send
-//! the rest, as when a batch is too large for it. And it holds a message until that is whole, without a bound for all of them.
+//! The library takes a call that its client gives up for one that has ended: a load without its last rows would be written, as when a batch
+//! is too large for the client. And it holds each message until it is whole, without a bound for all of them together.
 
 use std::fmt;
 use std::pin::Pin;
@@ -107,7 +107,7 @@ where
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
-        // Whoever asks for more has taken the messages that were whole. Less is always allowed.
+        // The library asks for more when it has taken the messages that were whole. Giving back never fails.
         let _ = this.hold(0);
         let next = ready!(Pin::new(&mut this.body).poll_frame(context));
         Poll::Ready(match next {

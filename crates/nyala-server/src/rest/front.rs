@@ -27,7 +27,7 @@ pub async fn with_login(
     counted(started, whole::for_version(version, answer).await)
 }
 
-/// For routes that anybody may use.
+/// For routes without a login.
 pub async fn without_login(State(shared): State<Shared>, request: Request, next: Next) -> Response {
     let (started, version) = (Instant::now(), request.version());
     let answer = match origin::check(&shared, &request) {
