@@ -28,7 +28,8 @@ struct Given {
 impl Given {
     fn bytes(self, now: Instant) -> f64 {
         let age = now.saturating_duration_since(self.at).as_secs_f64();
-        self.bytes * (-age / HALF_LIFE.as_secs_f64()).exp2()
+        // Parts of a byte tell nothing.
+        (self.bytes * (-age / HALF_LIFE.as_secs_f64()).exp2()).floor()
     }
 }
 
