@@ -22,7 +22,7 @@ pub async fn command(args: ServeArgs) -> anyhow::Result<()> {
     let config = config::load(&args.config, &args.flags())?.into_config();
     let opened = tokio::select! {
         opened = open(&config) => opened?,
-        // What is half open is left as a crash would leave it: the next start goes on from there.
+        // The data folder is left as a crash would leave it, and the next start recovers from that.
         () = requests.next() => {
             let _ = writeln!(stderr(), "stopped before the server was ready");
             return Ok(());

@@ -198,7 +198,7 @@ fn the_chart_has_what_its_values_ask_for() {
     assert!(cluster.contains("terminationGracePeriodSeconds: 65"), "{cluster}");
 }
 
-/// Kubernetes makes no pods of a StatefulSet whose name and a hash of 10 characters are no label, which has 63 at most.
+/// The name of a StatefulSet and a hash of 10 characters are a label of its pods, and labels have at most 63 characters.
 #[test]
 fn names_of_the_chart_leave_room_for_a_hash() {
     let mut command = template(KUBERNETES);

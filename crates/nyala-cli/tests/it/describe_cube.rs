@@ -1,4 +1,4 @@
-//! The parts of a cube, as doors show them whose clients know no SQL of cubes.
+//! Tables, joins, dimensions and measures of a cube, as Kylin's API shows them.
 
 use nyala_engine::{CubeDescription, DescribedExpr, ErrorKind};
 use nyala_model::QualifiedName;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use nyala_model::NodeId;
 
-/// After this long, half of the bytes that a node was given to read count no more. Long enough for the largest query to be a small part
-/// of what counts: with a minute, one of three nodes read 1.27 times the mean.
+/// After this long, half of the bytes that a node was given to read count no more. With a minute, one large query was much of the sum,
+/// and one of three nodes read 1.27 times the mean.
 const HALF_LIFE: Duration = Duration::from_secs(600);
 /// A node that was given more than this times the mean gets nothing until the others have caught up.
 const MOST: f64 = 1.05;

@@ -170,7 +170,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The expression without casts to a wider type, which follow from what it is compared with or given to.
+    /// The expression without its casts to a wider type: the planner adds those for a comparison or an argument.
     fn uncast<'e>(&self, expr: &'e Expr) -> &'e Expr {
         match expr {
             Expr::Cast(cast) if self.widens(cast) => self.uncast(&cast.expr),

@@ -32,7 +32,7 @@ impl SharedTokens {
         Self(Key::new(HMAC_SHA256, derived.as_ref()))
     }
 
-    /// A token for a role whose password has this hash.
+    /// A token for a role. `password` is the hash of the role's password.
     pub fn give(&self, role: &str, password: &str) -> String {
         self.give_until(now().saturating_add(LIFETIME.as_secs()), role, password)
     }

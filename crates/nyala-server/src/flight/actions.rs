@@ -90,7 +90,7 @@ pub async fn act(session: &FlightSession, action: &Action) -> Result<Option<Vec<
     }
 }
 
-/// The answer to a client whose session has ended.
+/// The answer to CloseSession.
 pub fn closed() -> Vec<u8> {
     CloseSessionResult { status: CloseSessionStatus::Closed as i32 }.encode_to_vec()
 }

@@ -1,4 +1,4 @@
-//! Counts of calls, by what they ask for and how they end.
+//! Metrics of calls by command and gRPC code, and of sessions.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -29,7 +29,7 @@ const NAMES: [&str; 10] = [
     "ListActions",
 ];
 
-/// Tells what is counted.
+/// Describes the metrics.
 pub fn describe() {
     ::metrics::describe_counter!(CALLS, "Calls of Flight SQL by command and code.");
     ::metrics::describe_gauge!(SESSIONS, "Sessions of Flight SQL clients.");
@@ -186,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// The code of a call whose answer has these messages, of which so many are read.
+    /// The gRPC code that is counted for a call when its client reads only the first `read` messages of the answer.
     fn code_of(messages: Vec<Result<u8, Status>>, read: usize) -> Option<Code> {
         let call = Call::begin("DoGet", NO_COMMAND);
         let mut counted = Counted { messages: stream::iter(messages).boxed(), call };

@@ -1,4 +1,4 @@
-//! The parts of a cube, for doors whose clients show cubes in another language than SQL.
+//! Tables, joins, dimensions and measures of a cube, for Kylin's API.
 
 use std::sync::Arc;
 

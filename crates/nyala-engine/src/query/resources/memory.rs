@@ -43,7 +43,7 @@ pub fn runtime_of_parts(runtime: &RuntimeEnv, entry: &Arc<Entry>, group: &Group)
     runtime_of_query(&runtime, entry, group)
 }
 
-/// Whether a query failed for lack of memory that others hold: it never had half of what it may have. Then another attempt may succeed.
+/// Whether a query failed because other queries held the memory: it never held half of its own limit. Then another attempt may succeed.
 pub fn is_held_by_others(error: &DataFusionError, pool: &dyn MemoryPool, entry: &Entry) -> bool {
     let MemoryLimit::Finite(limit) = pool.memory_limit() else { return false };
     let is_lack = matches!(error.find_root(), DataFusionError::ResourcesExhausted(_));
