@@ -100,7 +100,10 @@ async fn dimensions_and_measures_are_columns_or_sql() {
     .await;
     let found = dimensions(&cube);
     assert_eq!(found[..2], ["city: shop.city", "other: shop_2.city"]);
-    assert!(found[2].starts_with("month: sql date_trunc(") && found[2].contains("sales.\"day\""), "{found:?}");
+    assert!(
+        found[2].starts_with("month: sql date_trunc(") && found[2].contains("sales.\"day\""),
+        "{found:?}"
+    );
     assert_eq!(found[3], "buyer: sales.buyer");
     assert_eq!(
         measures(&cube),
