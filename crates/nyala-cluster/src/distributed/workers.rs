@@ -29,9 +29,6 @@ use super::threads::{OnThreads, PartService};
 
 /// How often tasks that have ended are let go of.
 const LOOK: Duration = Duration::from_millis(400);
-/// Steps of memory reclamation each time. What was removed from a list that other threads may still read is dropped two epochs
-/// later at the earliest, and each step frees a few removals only.
-const EPOCH_STEPS: usize = 16;
 
 /// The tasks that other nodes send, and this one sends to itself.
 #[derive(Clone)]
@@ -91,10 +88,7 @@ impl Workers {
         let refused =
             self.worker.coordinator_channel(HeaderMap::new(), request, stream::empty().boxed()).await;
         debug_assert!(refused.is_err(), "it names no statement");
-        // Without this, epochs pass when threads have used the list some hundred times, which on an idle node takes minutes.
-        for _ in 0..EPOCH_STEPS {
-            crossbeam_epoch::pin().flush();
-        }
+        nyala_runtime::drop_removed();
     }
 
     /// As a service for other nodes.

@@ -8,7 +8,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::physical_plan::ExecutionPlan;
 use nyala_model::{NodeId, QualifiedName, SnapshotVersion};
-use nyala_runtime::Scope;
+use nyala_runtime::{DroppedSoon, Scope};
 use nyala_sql::error::QueryError;
 use nyala_sql::semantics::unnamed_functions;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +28,8 @@ pub struct Fragment {
     /// Cancelled by KILL QUERY, and when the node stops.
     pub(super) cancel: CancellationToken,
     pub(super) stopping: Stopping,
+    /// The engine below keeps tasks in a map of moka.
+    pub(super) dropped_soon: DroppedSoon,
 }
 
 /// Tells whether this node stops.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use nyala_runtime::DroppedSoon;
 use nyala_sql::error::Result;
 use tokio::runtime::Handle;
 
@@ -43,7 +44,8 @@ impl Engine {
             // Known to the guard of the process's memory from now on.
             self.runtime.threads.works().add(entry.account());
             let runtime = memory::runtime_of_parts(&self.snapshots.source().runtime, entry, &group);
-            Ok(Fragment { context, settings, runtime, cancel, running, stopping: self.stopping() })
+            let (stopping, dropped_soon) = (self.stopping(), DroppedSoon::new());
+            Ok(Fragment { context, settings, runtime, cancel, running, stopping, dropped_soon })
         })
     }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
-use nyala_runtime::{Reason, Scope, ThreadClass, Work, join_class};
+use nyala_runtime::{Reason, Scope, ThreadClass, Work, before_sleep, join_class};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Semaphore, oneshot};
@@ -57,6 +57,7 @@ impl Threads {
                 .thread_name(name)
                 .thread_stack_size(EXECUTION_STACK_BYTES)
                 .on_thread_start(start)
+                .on_thread_park(before_sleep)
                 .enable_all()
                 .build()
                 .map_err(failed)
