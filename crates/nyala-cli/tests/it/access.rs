@@ -1,11 +1,11 @@
-//! Passwords, tokens and grants, as clients meet them.
+//! Passwords, tokens and the audit log, as clients meet them.
 
 use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::encryption::Keys;
-use crate::program::{Finished, PATIENCE, eventually, nyala, run, try_run};
+use crate::program::{Finished, PATIENCE, nyala, run, try_run};
 use crate::python::{require, script};
 use crate::server::{Server, send};
 use crate::star::Star;
@@ -45,203 +45,6 @@ fn a_password_opens_the_postgresql_door() {
     for (user, password) in [("mallory", "x"), ("nobody", "n"), ("unset", "x"), ("readers", "x")] {
         check(user, password, Err(&format!("password authentication failed for user \"{user}\"")));
     }
-}
-
-#[test]
-fn what_was_not_granted_is_refused_wherever_it_stands() {
-    let (_star, server) = start();
-    let ann = |sql: &str| psql(&server, "ann", "secret", sql);
-    let total = "SELECT d_year, sum(lo_revenue) FROM lineorder JOIN dates ON lo_orderdate = d_datekey GROUP BY d_year";
-    let granted = ann(total);
-    assert_eq!((granted.code, granted.stdout.lines().count()), (Some(0), 7), "{granted:?}");
-    assert!(
-        ann(&format!("EXPLAIN {total}")).stdout.contains("answered from cube"),
-        "a cube answers whom its tables do"
-    );
-    for sql in [
-        "SELECT 1",
-        "SELECT count(*) FROM information_schema.tables",
-        "SHOW CUBES",
-        "SHOW ROLES",
-        "SHOW GRANTS",
-    ] {
-        assert_eq!(ann(sql).code, Some(0), "{sql}: {:?}", ann(sql));
-    }
-    for sql in [
-        "SELECT count(*) FROM customer",
-        "SELECT count(*) FROM public.customer AS dates",
-        "WITH dates AS (SELECT * FROM customer) SELECT count(*) FROM dates",
-        "SELECT 1 WHERE EXISTS (SELECT 1 FROM customer)",
-        "SELECT (SELECT count(*) FROM customer)",
-        "SELECT d_year FROM dates UNION ALL SELECT c_custkey FROM customer",
-        "SELECT d_year FROM dates WHERE d_datekey IN (SELECT c_custkey FROM customer)",
-        "SELECT count(*) FROM dates, LATERAL (SELECT * FROM customer) AS c",
-        "EXPLAIN SELECT count(*) FROM customer",
-        "EXPLAIN ANALYZE SELECT count(*) FROM customer",
-        "PREPARE p AS SELECT count(*) FROM customer",
-        "DECLARE c CURSOR WITH HOLD FOR SELECT * FROM customer",
-        "CREATE CUBE public.mine AS SELECT c_city, count(*) FROM customer GROUP BY c_city",
-        "BUILD CUBE ssb",
-        "CHECK CUBE ssb",
-        "ANALYZE CUBE ssb",
-        "DROP CUBE ssb",
-        "ALTER CUBE ssb DROP SEGMENTS",
-        "ALTER CUBE ssb SET (answers = off)",
-        "DROP TABLE dates",
-        "CREATE SCHEMA s",
-        "DROP SCHEMA IF EXISTS public CASCADE",
-        "CREATE EXTERNAL TABLE etc STORED AS CSV LOCATION '/etc/passwd'",
-        "SHOW QUERY HISTORY",
-        "RECOMMEND CUBE FOR SCHEMA public",
-        "CREATE USER eve SUPERUSER PASSWORD 'e'",
-        "ALTER USER ann SUPERUSER",
-        "ALTER USER root PASSWORD 'mine'",
-        "GRANT SELECT ON customer TO ann",
-        "REVOKE readers FROM ann",
-        "DROP USER bob",
-    ] {
-        check_denied(&ann(sql), sql);
-    }
-    check_denied(&psql(&server, "bob", "bob", "SELECT count(*) FROM dates"), "bob");
-}
-
-fn check_denied(finished: &Finished, sql: &str) {
-    assert_eq!(finished.code, Some(1), "{sql}: {finished:?}");
-    assert!(finished.stderr.contains("ERROR:  42501"), "{sql}: {finished:?}");
-}
-
-#[test]
-fn live_tables_are_read_and_written_by_those_who_may() {
-    let (_star, server) = start();
-    let root = |sql: &str| {
-        let finished = psql(&server, "root", "r'oot", sql);
-        assert_eq!(finished.code, Some(0), "{sql}: {finished:?}");
-    };
-    let bob = |sql: &str| psql(&server, "bob", "bob", sql);
-    let may = |sql: &str| assert_eq!(bob(sql).code, Some(0), "{sql}: {:?}", bob(sql));
-    let copied = "CREATE LIVE TABLE shop.mine (PRIMARY KEY (c_custkey)) AS SELECT c_custkey FROM customer";
-    let load = "COPY shop.t FROM '/etc/passwd' (FORMAT csv)";
-    root("CREATE SCHEMA shop");
-    root("CREATE LIVE TABLE shop.t (id BIGINT PRIMARY KEY, n BIGINT)");
-    for sql in ["INSERT INTO shop.t VALUES (1, 2)", "SELECT * FROM changes('shop.t')", "CREATE DISK STORE d"]
-    {
-        check_denied(&bob(sql), sql);
-    }
-    root("GRANT SELECT, INSERT ON shop.t TO bob");
-    may("INSERT INTO shop.t VALUES (1, 2)");
-    may("SELECT * FROM changes('shop.t')");
-    for sql in [
-        "UPDATE shop.t SET n = 3",
-        "DELETE FROM shop.t",
-        "TRUNCATE TABLE shop.t",
-        "INSERT INTO shop.t SELECT c_custkey, 1 FROM customer",
-        "ALTER TABLE shop.t ADD COLUMN x INT",
-        "DROP TABLE shop.t",
-        "SELECT * FROM '/srv/none.csv'",
-        "SELECT * FROM shop.t WHERE n IN (SELECT n FROM read_parquet('/srv/*.parquet'))",
-        "EXPLAIN SELECT * FROM '/srv/none.csv'",
-        "COPY shop.t TO '/srv/none.csv'",
-        copied,
-        load,
-    ] {
-        check_denied(&bob(sql), sql);
-    }
-    root("GRANT UPDATE, DELETE ON shop.t TO bob");
-    root("GRANT CREATE ON SCHEMA shop TO bob");
-    may("UPDATE shop.t SET n = 3");
-    may("DELETE FROM shop.t WHERE n = 3");
-    // To create a table is not to read another.
-    check_denied(&bob(copied), copied);
-    root("GRANT SELECT ON customer TO bob");
-    assert_eq!(bob(copied).code, Some(0));
-}
-
-#[test]
-fn a_grant_on_a_view_is_enough_for_what_it_shows() {
-    let (_star, server) = start();
-    let root = |sql: &str| {
-        let finished = psql(&server, "root", "r'oot", sql);
-        assert_eq!(finished.code, Some(0), "{sql}: {finished:?}");
-    };
-    let bob = |sql: &str| psql(&server, "bob", "bob", sql);
-    root("CREATE VIEW few AS SELECT c_custkey, c_city FROM customer WHERE c_custkey <= 3");
-    root("CREATE VIEW fewer AS SELECT * FROM few WHERE c_custkey = 1");
-    root("CREATE SCHEMA shop");
-    root("GRANT CREATE ON SCHEMA shop TO bob");
-    check_denied(&bob("SELECT count(*) FROM few"), "few");
-    root("GRANT SELECT ON few TO bob");
-    assert_eq!(bob("SELECT count(*), max(c_custkey) FROM few").stdout.trim(), "3|3");
-    for sql in [
-        "SELECT count(*) FROM customer",
-        "SELECT count(*) FROM few JOIN customer USING (c_custkey)",
-        "SELECT (SELECT count(*) FROM customer) FROM few",
-        "SELECT * FROM fewer",
-        "CREATE VIEW shop.mine AS SELECT * FROM customer",
-        "CREATE TABLE shop.mine AS SELECT c_custkey FROM customer",
-        "CREATE OR REPLACE VIEW few AS SELECT 1 AS c_custkey, 'x' AS c_city",
-        "DROP VIEW few",
-        "ALTER VIEW few RENAME TO other",
-    ] {
-        check_denied(&bob(sql), sql);
-    }
-    assert_eq!(bob("CREATE VIEW shop.mine AS SELECT c_city FROM few").code, Some(0));
-    assert_eq!(
-        bob("CREATE TEMP TABLE t AS SELECT c_custkey FROM few; SELECT max(c_custkey) FROM t").code,
-        Some(0)
-    );
-    root("ALTER VIEW few RENAME TO some");
-    assert_eq!(bob("SELECT count(*) FROM some").stdout.trim(), "3", "a grant goes with the name");
-}
-
-#[test]
-fn grants_on_schemas_and_cubes_allow_just_that() {
-    let (_star, server) = start();
-    let root = |sql: &str| {
-        let finished = psql(&server, "root", "r'oot", sql);
-        assert_eq!(finished.code, Some(0), "{sql}: {finished:?}");
-    };
-    let bob = |sql: &str| psql(&server, "bob", "bob", sql);
-    root("GRANT BUILD ON CUBE ssb TO bob");
-    assert_eq!(bob("BUILD CUBE ssb").code, Some(0), "{:?}", bob("BUILD CUBE ssb"));
-    check_denied(&bob("SELECT count(*) FROM dates"), "building is not reading");
-    check_denied(&bob("CHECK CUBE ssb"), "a check shows what it finds");
-    check_denied(&bob("ALTER CUBE ssb DROP SEGMENTS"), "building is not dropping");
-    root("GRANT SELECT ON SCHEMA public TO bob");
-    assert_eq!(bob("SELECT count(*) FROM customer").code, Some(0));
-    assert_eq!(bob("CHECK CUBE ssb SAMPLE 1").code, Some(0));
-    check_denied(
-        &bob("CREATE CUBE mine AS SELECT d_year, count(*) FROM dates GROUP BY d_year"),
-        "reading is not creating",
-    );
-    root("GRANT CREATE ON SCHEMA public TO bob");
-    let create = "CREATE CUBE mine AS SELECT d_year, count(*) FROM dates GROUP BY d_year";
-    assert_eq!(bob(create).code, Some(0), "{:?}", bob(create));
-    root("REVOKE ALL ON SCHEMA public FROM bob");
-    check_denied(&bob("SELECT count(*) FROM customer"), "what was taken is gone");
-    let shown = psql(&server, "root", "r'oot", "SHOW GRANTS");
-    assert!(shown.stdout.contains("bob|BUILD|cube|public|ssb"), "{shown:?}");
-    let mine = bob("ALTER USER bob PASSWORD 'new'");
-    assert_eq!(mine.code, Some(0), "{mine:?}");
-    assert_eq!(bob("SELECT 1").code, Some(2), "the old password");
-    assert_eq!(psql(&server, "bob", "new", "SELECT 1").code, Some(0));
-}
-
-/// A statement that was prepared when it was allowed is not allowed for ever.
-#[tokio::test]
-async fn what_is_revoked_ends_also_for_prepared_statements() {
-    let (_star, server) = start();
-    let url = format!("postgres://ann:secret@{}/nyala", server.postgres);
-    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
-    let connection = tokio::spawn(connection);
-    let prepared = client.prepare("SELECT count(*) FROM dates WHERE d_year > $1").await.unwrap();
-    let count: i64 = client.query_one(&prepared, &[&1990_i32]).await.unwrap().get(0);
-    assert_eq!(count, 2557);
-    let revoked = psql(&server, "root", "r'oot", "REVOKE SELECT ON dates FROM readers");
-    assert_eq!(revoked.code, Some(0), "{revoked:?}");
-    let error = client.query_one(&prepared, &[&1990_i32]).await.unwrap_err();
-    assert_eq!(error.code().map(|code| code.code()), Some("42501"), "{error}");
-    drop(client);
-    connection.await.unwrap().unwrap();
 }
 
 #[test]
@@ -467,20 +270,20 @@ fn the_audit_log_tells_which_rows_were_written() {
 }
 
 /// The benchmark's tables and cube, and roles.
-fn prepared() -> Star {
+pub fn prepared() -> Star {
     let star = Star::generate("0.01");
     let data = star.built();
     run(nyala(&["sql", "-c", ROLES, "--data-dir"]).arg(data));
     star
 }
 
-fn start() -> (Star, Server) {
+pub fn start() -> (Star, Server) {
     let star = prepared();
     let server = Server::start_with(&star.path("data"), &[PASSWORDS]);
     (star, server)
 }
 
-fn psql(server: &Server, user: &str, password: &str, sql: &str) -> Finished {
+pub fn psql(server: &Server, user: &str, password: &str, sql: &str) -> Finished {
     require("psql", "the PostgreSQL client (Debian: postgresql-client)");
     let port = server.postgres.port().to_string();
     let place = ["-h", "127.0.0.1", "-p", &port, "-U", user, "-w", "-v", "VERBOSITY=verbose"];
@@ -519,126 +322,4 @@ fn base64(text: &str) -> String {
         format!("{letters:=<4}")
     };
     text.as_bytes().chunks(3).map(encode).collect()
-}
-
-/// A plan cached for one user must not answer another user without SELECT on its tables.
-#[test]
-fn ready_plans_and_what_others_run_are_not_for_everybody() {
-    let (_star, server) = start();
-    let query = |year: u32| {
-        format!(
-            "SELECT d_year, sum(lo_revenue) FROM lineorder JOIN dates ON lo_orderdate = d_datekey \
-             JOIN customer ON lo_custkey = c_custkey WHERE c_region = 'ASIA' AND d_year = {year} GROUP BY d_year"
-        )
-    };
-    let root = |sql: &str| psql(&server, "root", "r'oot", sql);
-    let ready = "SELECT count(*) FROM system.query_log WHERE ready_plan";
-    eventually("the plan is ready", PATIENCE, || {
-        assert_eq!(root(&query(1993)).code, Some(0));
-        root(ready).stdout.trim() != "0"
-    });
-    let ann = |sql: &str| psql(&server, "ann", "secret", sql);
-    for year in [1993, 1994] {
-        let refused = ann(&query(year));
-        assert_eq!(refused.code, Some(1), "{refused:?}");
-        assert!(refused.stderr.contains("lacks SELECT on \"public.customer\""), "{refused:?}");
-        assert!(refused.stdout.is_empty(), "{refused:?}");
-    }
-    for (sql, words) in [
-        ("SELECT * FROM system.queries", "system.queries"),
-        ("SELECT * FROM system.query_log", "system.query_log"),
-        ("SELECT * FROM system.query_history", "system.query_history"),
-        ("SELECT * FROM system.stuck", "system.stuck"),
-        ("SELECT state FROM system.disk_stores", "system.disk_stores"),
-        ("KILL QUERY 1", "killing what others run"),
-        ("CANCEL JOB 1", "cancelling a job"),
-        ("ALTER CUBE ssb SET (auto_refresh = on)", "lacks CREATE"),
-    ] {
-        let refused = ann(sql);
-        assert_eq!(refused.code, Some(1), "{sql}: {refused:?}");
-        assert!(refused.stderr.contains(words), "{sql}: {refused:?}");
-    }
-    assert_eq!(ann("SELECT * FROM system.caches").code, Some(0));
-    assert_eq!(root("SELECT * FROM system.queries").code, Some(0));
-    assert_eq!(root("SELECT folder FROM system.disk_stores").code, Some(0));
-}
-
-/// The rows that a recursive query reads of itself are of no table.
-#[test]
-fn a_recursive_query_needs_grants_for_its_tables_only() {
-    let (_star, server) = start();
-    let steps = |begin: &str, tables: &str| {
-        let sql = format!(
-            "WITH RECURSIVE steps AS (SELECT {begin} UNION ALL SELECT n + 1 FROM {tables} WHERE n < 10) \
-             SELECT count(*) FROM steps"
-        );
-        psql(&server, "ann", "secret", &sql)
-    };
-    let counted = steps("1 AS n", "steps");
-    assert_eq!((counted.code, counted.stdout.trim()), (Some(0), "10"), "{counted:?}");
-    let begin = "CAST(max(c_custkey) AS BIGINT) AS n FROM customer";
-    check_denied(&steps(begin, "steps"), "where it begins");
-    check_denied(&steps("1 AS n", "steps, customer"), "where it goes on");
-}
-
-/// CREATE CUBE needs SELECT on every table that it names, also if a CTE has the same name; for cells reveal rows.
-#[test]
-fn cubes_are_made_only_of_what_their_makers_may_read() {
-    let (_star, server) = start();
-    let ann = |sql: &str| psql(&server, "ann", "secret", sql);
-    let granted = psql(&server, "root", "r'oot", "GRANT CREATE, BUILD ON SCHEMA public TO ann");
-    assert_eq!(granted.code, Some(0), "{granted:?}");
-    for sql in [
-        "CREATE CUBE cities AS SELECT c_city, count(*) FROM customer GROUP BY c_city",
-        "CREATE CUBE cities AS SELECT c_city, count(*) FROM \
-         (WITH customer AS (SELECT d_year AS c_city FROM dates) SELECT * FROM customer) AS c GROUP BY c_city",
-        "ALTER CUBE ssb ADD MEASURE max(c_custkey)",
-        "ALTER CUBE ssb ADD DIMENSION c_name",
-        "ALTER CUBE ssb SET (auto_merge = 2), ADD GROUPING SET (c_city)",
-    ] {
-        check_denied(&ann(sql), sql);
-    }
-    for sql in [
-        "CREATE CUBE years AS SELECT d_year, count(*) FROM dates GROUP BY d_year",
-        "ALTER CUBE years ADD MEASURE max(d_datekey)",
-        "BUILD CUBE years",
-    ] {
-        assert_eq!(ann(sql).code, Some(0), "{sql}: {:?}", ann(sql));
-    }
-}
-
-/// Cuboid files hold rows of tables, and reading a file would bypass the privileges on these tables.
-#[test]
-fn files_of_the_server_are_no_tables_for_everybody() {
-    let (star, server) = start();
-    let root = |sql: &str| psql(&server, "root", "r'oot", sql);
-    let bob = |sql: &str| psql(&server, "bob", "bob", sql);
-    assert_eq!(root("CREATE SCHEMA shop").code, Some(0));
-    assert_eq!(root("GRANT ALL ON SCHEMA shop TO bob").code, Some(0));
-    std::os::unix::fs::symlink(star.path("data"), star.path("alias")).unwrap();
-    let table = |location: &str| {
-        let location = star.path(location);
-        format!("CREATE EXTERNAL TABLE shop.t STORED AS PARQUET LOCATION '{}'", location.display())
-    };
-    for location in ["data/cubes/", "data", "ssb/../data/cubes/", "alias/cubes/", "alias/later/", ""] {
-        check_denied(&bob(&table(location)), location);
-    }
-    let copy = format!("COPY shop.t FROM '{}' (FORMAT parquet)", star.path("data/cubes/").display());
-    check_denied(&bob(&copy), &copy);
-    let other = bob(&table("ssb/dates/"));
-    assert_eq!(other.code, Some(0), "{other:?}");
-    assert_eq!(bob("SELECT count(*) FROM shop.t").stdout.trim(), "2557");
-}
-
-/// The planner lowercases ASCII letters only, and so must GRANT and REVOKE for the same schema.
-#[test]
-fn schemas_with_other_letters_are_granted_as_they_are_created() {
-    let (_star, server) = start();
-    let root = |sql: &str| psql(&server, "root", "r'oot", sql);
-    for sql in
-        ["CREATE SCHEMA ÄRGER", "GRANT SELECT ON SCHEMA ÄRGER TO bob", "REVOKE ALL ON SCHEMA Ärger FROM bob"]
-    {
-        let done = root(sql);
-        assert_eq!(done.code, Some(0), "{sql}: {done:?}");
-    }
 }
