@@ -23,7 +23,8 @@ pub struct BenchArgs {
     /// Query files, folders of them, or a workload that comes with the program: `ssb`, `ssb-postgres`
     #[arg(required = true, value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
-    /// Server: `postgres://user@host:port/database`, with `?sslmode=` for encryption, `http://host:port` or `https://…`
+    /// Server: `postgres://user@host:port/database`, with `?sslmode=` for encryption, `http://host:port`, `https://…`,
+    /// or `kylin://user:password@host:port` for Kylin's API
     #[arg(long, required_unless_present = "print")]
     pub url: Option<String>,
     /// PEM file of the authorities that may vouch for the server [default: those the operating system trusts]

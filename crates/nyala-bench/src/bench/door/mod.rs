@@ -1,5 +1,6 @@
 //! How a query gets to a server, and how its answer is read.
 
+mod api;
 mod http;
 mod postgres;
 mod target;

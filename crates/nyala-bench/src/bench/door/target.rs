@@ -32,8 +32,8 @@ pub enum Target {
 }
 
 impl Target {
-    /// Reads `postgres://user@host:port/database`, `http://host:port` or `https://host:port`. `ca` names a file of
-    /// authorities to trust.
+    /// Reads `postgres://user@host:port/database`, `http://host:port`, `https://host:port` or `kylin://user:password@host:port`.
+    /// `ca` names a file of authorities to trust.
     pub fn parse(url: &str, mode: Mode, ca: Option<&Path>) -> Result<Self> {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             return PostgresTarget::parse(url, mode, ca).map(Box::new).map(Self::Postgres);
@@ -42,7 +42,7 @@ impl Target {
             return Ok(Self::Http(target));
         }
         Err(Hinted::error(
-            "the URL begins with none of `postgres://`, `postgresql://`, `http://`, `https://`",
+            "the URL begins with none of `postgres://`, `postgresql://`, `http://`, `https://`, `kylin://`",
             "write `postgres://127.0.0.1:5433/nyala` or `http://127.0.0.1:8090`",
         ))
     }
@@ -120,6 +120,7 @@ mod tests {
         check("http://example.org", "http://example.org:80");
         check("https://example.org/", "https://example.org:443");
         check("https://[::1]:8090", "https://[::1]:8090");
+        check("kylin://ADMIN:KYLIN@127.0.0.1:8090", "kylin://127.0.0.1:8090");
     }
 
     #[test]
