@@ -41,8 +41,12 @@ pub async fn require(
 
 /// The same before a handler is called.
 pub async fn let_in(shared: &Shared, request: &mut Request, peer: SocketAddr) -> Result<(), Denial> {
-    let options = admit(shared, request, peer).await?;
-    request.extensions_mut().insert(options.identity);
+    let mut options = admit(shared, request, peer).await?;
+    if let Identity::Owner = options.identity {
+        // A name that nothing proves.
+        options.user.clear();
+    }
+    request.extensions_mut().insert(options);
     Ok(())
 }
 

@@ -10,7 +10,7 @@ mod shared;
 pub mod login;
 pub mod origin;
 
-pub use caller::Caller;
+pub use caller::{Caller, caller};
 pub use connections::{Connections, OpenConnection, Peer};
 pub use errors::ApiError;
 pub use serve::serve;

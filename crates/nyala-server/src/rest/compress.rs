@@ -16,16 +16,21 @@ const MIN_BYTES: u64 = 1024;
 /// Sent at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
+/// How an answer is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Coding {
+pub enum Coding {
     Gzip,
     Zstd,
 }
 
-/// Compresses the body of the answer, if the client accepts a coding and the body is not short.
+/// Compresses the answer, as a layer.
 pub async fn compress(request: Request, next: Next) -> Response {
-    let coding = accepted(request.headers());
-    let mut response = next.run(request).await;
+    let coding = Coding::of(request.headers());
+    with_coding(coding, next.run(request).await)
+}
+
+/// Compresses the body of the answer, if the client accepts a coding and the body is not short.
+pub fn with_coding(coding: Option<Coding>, mut response: Response) -> Response {
     let vary = HeaderValue::from_static("accept-encoding");
     response.headers_mut().append(header::VARY, vary);
     let is_short = response.body().size_hint().exact().is_some_and(|bytes| bytes < MIN_BYTES);
@@ -37,23 +42,26 @@ pub async fn compress(request: Request, next: Next) -> Response {
     }
 }
 
-/// The coding that the client likes best of those it accepts; of equal ones the faster.
-fn accepted(headers: &HeaderMap) -> Option<Coding> {
-    let lists = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    let (mut best, mut most) = (None, 0.0);
-    for item in lists.flat_map(|list| list.split(',')) {
-        let (name, weight) = item.split_once(';').unwrap_or((item, ""));
-        let weight = weight.trim().strip_prefix("q=").map_or(Ok(1.0), str::parse::<f32>).unwrap_or_default();
-        let coding = match name.trim().to_ascii_lowercase().as_str() {
-            "zstd" => Coding::Zstd,
-            "gzip" | "x-gzip" => Coding::Gzip,
-            _ => continue,
-        };
-        if weight > most || (weight > 0.0 && weight >= most && coding == Coding::Zstd) {
-            (best, most) = (Some(coding), weight);
+impl Coding {
+    /// The coding that the client likes best of those it accepts; of equal ones the faster.
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
+        let lists = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+        let (mut best, mut most) = (None, 0.0);
+        for item in lists.flat_map(|list| list.split(',')) {
+            let (name, weight) = item.split_once(';').unwrap_or((item, ""));
+            let weight =
+                weight.trim().strip_prefix("q=").map_or(Ok(1.0), str::parse::<f32>).unwrap_or_default();
+            let coding = match name.trim().to_ascii_lowercase().as_str() {
+                "zstd" => Self::Zstd,
+                "gzip" | "x-gzip" => Self::Gzip,
+                _ => continue,
+            };
+            if weight > most || (weight > 0.0 && weight >= most && coding == Self::Zstd) {
+                (best, most) = (Some(coding), weight);
+            }
         }
+        best
     }
-    best
 }
 
 fn encoded(response: Response, coding: Coding) -> Response {
@@ -87,7 +95,7 @@ mod tests {
         let check = |text: &str, expected| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT_ENCODING, text.parse().unwrap());
-            assert_eq!(accepted(&headers), expected, "{text}");
+            assert_eq!(Coding::of(&headers), expected, "{text}");
         };
         check("gzip, deflate, br, zstd", Some(Coding::Zstd));
         check("gzip;q=1.0, zstd;q=0.5", Some(Coding::Gzip));

@@ -1,6 +1,7 @@
 //! What requests of the API pass before their handlers, and answers after them.
 //!
 //! It is one layer: each layer of axum copies the layers within it for each request, and moves request and answer through futures of its own.
+//! The route of queries has no layer at all: its handlers call [`answered`] themselves.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -19,9 +20,19 @@ pub async fn with_login(
     request: Request,
     next: Next,
 ) -> Response {
+    answered(&shared, peer, request, |request| next.run(request)).await
+}
+
+/// The answer of `handler` to a request, if the client is let in.
+pub async fn answered<F: Future<Output = Response>>(
+    shared: &Shared,
+    peer: SocketAddr,
+    request: Request,
+    handler: impl FnOnce(Request) -> F,
+) -> Response {
     let (started, version) = (Instant::now(), request.version());
-    let answer = match let_in(&shared, request, peer).await {
-        Ok(request) => next.run(request).await,
+    let answer = match let_in(shared, request, peer).await {
+        Ok(request) => handler(request).await,
         Err(refusal) => refusal,
     };
     counted(started, whole::for_version(version, answer).await)

@@ -2,16 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use nyala_engine::{ErrorKind, Identity, QueryError};
+use nyala_engine::{ErrorKind, Identity, QueryError, SessionOptions};
 use nyala_model::access::is_superuser;
 use serde::Deserialize;
 
-use crate::http::{ApiError, Shared};
+use crate::http::{ApiError, Caller, Shared};
 use crate::profile::{CpuRequest, Format, Profile, ProfileError, cpu, heap};
 
 /// Longer ones would hold up the next profile.
@@ -51,7 +50,7 @@ pub struct HeapOptions {
 /// Watches the process for some seconds. It ends when the client goes away.
 pub async fn flamegraph(
     State(shared): State<Shared>,
-    Extension(identity): Extension<Identity>,
+    Caller(SessionOptions { identity, .. }): Caller,
     options: Result<Query<CpuOptions>, QueryRejection>,
 ) -> Result<Response, ApiError> {
     require_superuser(&shared, &identity)?;
@@ -69,7 +68,7 @@ pub async fn flamegraph(
 /// Gives a profile of the memory in use.
 pub async fn memory(
     State(shared): State<Shared>,
-    Extension(identity): Extension<Identity>,
+    Caller(SessionOptions { identity, .. }): Caller,
     options: Result<Query<HeapOptions>, QueryRejection>,
 ) -> Result<Response, ApiError> {
     require_superuser(&shared, &identity)?;

@@ -3,35 +3,42 @@
 use std::time::Instant;
 
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{Query, State};
+use axum::extract::{ConnectInfo, FromRequest, Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use nyala_engine::{Answer, Prepared, QueryError, Session, Statement, Text};
 use serde::Deserialize;
 
 use super::body::{self, Wanted};
+use super::compress::{Coding, with_coding};
 use super::formats::Format;
+use super::front::answered;
 use super::request::{QueryRequest, require_json, unreadable_body};
-use crate::http::{ApiError, Caller, Shared};
+use crate::http::{ApiError, Peer, Shared, caller};
 
 /// The number of the statement on this node, for `GET` and `DELETE` of `/api/v1/queries/{id}`.
 const QUERY: HeaderName = HeaderName::from_static("x-nyala-query");
 /// How many rows a statement has changed: most formats have no place for it.
 const ROWS_AFFECTED: HeaderName = HeaderName::from_static("x-nyala-rows-affected");
 
-/// Answers one statement in a session of its own.
+/// Answers `POST`: one statement in a session of its own.
 ///
 /// When the client goes away this future or the body it returned is dropped, and the query with it.
-pub async fn query(
+pub async fn posted(
     State(shared): State<Shared>,
-    Caller(mut options): Caller,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Response, ApiError> {
+    ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
+    request: Request,
+) -> Response {
+    answered(&shared, peer, request, |request| async { query(&shared, request).await.into_response() }).await
+}
+
+async fn query(shared: &Shared, request: Request) -> Result<Response, ApiError> {
     let started = Instant::now();
-    let format = requested_format(&headers)?;
-    require_json(&headers)?;
+    let mut options = caller(&request)?;
+    let format = requested_format(request.headers())?;
+    require_json(request.headers())?;
+    let coding = Coding::of(request.headers());
+    let body = Bytes::from_request(request, &()).await;
     let body = body.map_err(|rejection| unreadable_body(&rejection, shared.max_body_bytes))?;
     let request = QueryRequest::parse(&body)?;
     let wanted = Wanted { max_rows: request.max_rows, route: request.route };
@@ -49,7 +56,7 @@ pub async fn query(
     }
     let parameters = request.parameters()?;
     let answer = execute(&session, &request.sql, parameters).await?;
-    respond(answer, format, wanted, started).await
+    Ok(with_coding(coding, respond(answer, format, wanted, started).await?))
 }
 
 /// What a link asks.
@@ -71,11 +78,17 @@ pub struct Link {
 /// `GET /api/v1/query`: an answer behind a link. It changes nothing: browsers follow links of other sites, and look ahead.
 pub async fn linked(
     State(shared): State<Shared>,
-    Caller(mut options): Caller,
-    headers: HeaderMap,
-    link: Result<Query<Link>, QueryRejection>,
-) -> Result<Response, ApiError> {
+    ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
+    request: Request,
+) -> Response {
+    answered(&shared, peer, request, |request| async { link(&shared, request).await.into_response() }).await
+}
+
+async fn link(shared: &Shared, request: Request) -> Result<Response, ApiError> {
     let started = Instant::now();
+    let mut options = caller(&request)?;
+    let coding = Coding::of(request.headers());
+    let link = Query::<Link>::try_from_uri(request.uri());
     let Query(link) = link.map_err(|rejection| {
         ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", rejection.body_text())
             .hint("there are `sql`, `search_path`, `max_rows`, `route`, `format` and `application`")
@@ -86,7 +99,7 @@ pub async fn linked(
             ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", message)
                 .hint("there are json, ndjson, csv, arrow and parquet")
         })?,
-        None => requested_format(&headers)?,
+        None => requested_format(request.headers())?,
     };
     let wanted = Wanted { max_rows: link.max_rows, route: link.route };
     wanted.check(format)?;
@@ -106,7 +119,8 @@ pub async fn linked(
         return Err(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
             .hint("send it with POST"));
     }
-    respond(session.execute(&prepared, Vec::new()).await?, format, wanted, started).await
+    let answer = session.execute(&prepared, Vec::new()).await?;
+    Ok(with_coding(coding, respond(answer, format, wanted, started).await?))
 }
 
 async fn prepare(session: &Session, sql: &str) -> Result<Prepared, ApiError> {

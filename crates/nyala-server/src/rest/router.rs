@@ -15,7 +15,6 @@ pub fn router(shared: Shared) -> Router {
     let api = Router::new()
         .route("/api/v1/", get(index))
         .route("/api/v1", get(index))
-        .route("/api/v1/query", get(query::linked).post(query::query).layer(from_fn(compress::compress)))
         .route("/api/v1/queries", get(queries::list))
         .route("/api/v1/queries/{id}", get(queries::one).delete(queries::kill))
         .route("/api/v1/tables/{table}/rows", post(rows::load))
@@ -23,6 +22,7 @@ pub fn router(shared: Shared) -> Router {
         .route("/api/v1/jobs", get(jobs::list))
         .route("/api/v1/jobs/{id}", get(jobs::one).delete(jobs::cancel))
         .route_layer(from_fn_with_state(shared.clone(), front::with_login));
+    let queries = Router::new().route("/api/v1/query", get(query::linked).post(query::posted));
     // A request for a token shows its password to the handler, and the document is public.
     let public = Router::new()
         .route("/api/v1/token", post(login::token))
@@ -39,6 +39,7 @@ pub fn router(shared: Shared) -> Router {
         .route_layer(from_fn_with_state(shared.clone(), login::require))
         .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign));
     Router::new()
+        .merge(queries)
         .merge(api)
         .merge(public)
         .merge(kylin(&shared))
