@@ -16,15 +16,13 @@ use tonic::service::Routes;
 use super::calls;
 use super::login;
 use super::receive;
-use super::receive_budget::{self, ReceiveBudget};
+use super::receive_budget::{self, MAX_MESSAGE_BYTES, ReceiveBudget};
 use super::service::FlightSql;
 use super::sessions::Sessions;
 use crate::door::{Common, Door, Listen};
 use crate::error::ServeError;
 use crate::http::{self, Connections, Shared};
 
-/// A batch of rows is one message. Clients of Go send up to 16 MiB; a wide row may take more.
-const MAX_MESSAGE_BYTES: usize = 64 << 20;
 /// How often sessions are looked through for those that are over.
 const SWEEP: Duration = Duration::from_secs(10);
 

@@ -1,7 +1,7 @@
 //! The Arrow Flight SQL door: columns of an answer as they are computed, and rows of Arrow into live tables.
 //!
 //! ```text
-//! bytes of a call ─▶ login ─▶ receive: counted ─▶ service: command read ─▶ queries, puts, ingest, actions, metadata
+//! bytes of a call ─▶ login ─▶ receive: bytes and waits bounded ─▶ service: command read ─▶ queries, puts, ingest, actions, metadata
 //!
 //! Handshake ─▶ token ─▶ session of the token       (without passwords: session of the connection)
 //! prepare ─▶ handle ──▶ bind ─▶ GetFlightInfo ─▶ DoGet ─▶ batches with the types that all drivers read

@@ -1,12 +1,14 @@
 //! What a client sends in a call, on its way to the library that cuts it into messages.
 //!
 //! The library takes a call that its client gives up for one that has ended: a load without its last rows would be written, as when a batch
-//! is too large for the client. And it holds each message until it is whole, without a bound for all of them together.
+//! is too large for the client. And it holds each message until it is whole, without a bound for all of them together or for the time that
+//! one takes.
 
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -15,19 +17,28 @@ use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
 use tonic::Status;
 
-use super::receive_budget::{ReceiveBudget, Share};
+use super::receive_budget::{ReceiveBudget, Sender, Share};
+use super::sessions::Caller;
 
 /// A message begins with a byte of flags and four of its length.
 const HEAD_BYTES: usize = 5;
+/// Longest wait for more of a message that has begun: it takes memory that others may need.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+/// Bytes after which a wait begins anew. Fewer are no progress, or a client that sends one at a time would be waited for without end: the
+/// slowest that is waited for sends 1 KiB in a second.
+const PROGRESS_BYTES: usize = 64 << 10;
 
 /// Puts a [`CallBody`] in the place of the body of a call.
 pub async fn receive(State(budget): State<Arc<ReceiveBudget>>, request: Request, next: Next) -> Response {
+    let Some(caller) = request.extensions().get::<Caller>() else {
+        return Status::internal("a call came past the login").into_http();
+    };
     let has_end = request.version() == Version::HTTP_2;
-    let share = budget.share();
-    let body = |body: Body| Body::new(CallBody { body, has_end, messages: Messages::default(), share });
-    next.run(request.map(body)).await
+    let share = budget.share(Sender::of(caller));
+    next.run(request.map(|body| Body::new(CallBody::new(body, has_end, share, MAX_WAIT)))).await
 }
 
 /// The bytes of a call: they end with the call, or in an error.
@@ -38,9 +49,14 @@ struct CallBody<B> {
     messages: Messages,
     /// Of the bytes that the library holds.
     share: Share,
+    wait: Wait,
 }
 
 impl<B> CallBody<B> {
+    fn new(body: B, has_end: bool, share: Share, max_wait: Duration) -> Self {
+        Self { body, has_end, messages: Messages::default(), share, wait: Wait::new(max_wait) }
+    }
+
     /// The library has been given so many bytes beside those of the message that is not whole.
     fn hold(&mut self, more: usize) -> Result<(), Status> {
         self.share.resize(self.messages.unfinished.saturating_add(more))
@@ -50,9 +66,54 @@ impl<B> CallBody<B> {
         if let Some(bytes) = frame.data_ref() {
             // Also those of messages that are whole now: they are held until they are taken.
             self.hold(bytes.len())?;
+            let with_these = self.messages.unfinished.saturating_add(bytes.len());
             self.messages.take(bytes);
+            self.wait.progress(bytes.len(), self.messages.unfinished < with_these);
         }
         Ok(frame)
+    }
+
+    /// Nothing is there yet: an error once the message that has begun was waited for too long.
+    fn poll_wait(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        // Between messages, a load may wait for its rows as long as it likes.
+        if self.messages.unfinished == 0 {
+            return Poll::Pending;
+        }
+        ready!(self.wait.poll_over(context));
+        Poll::Ready(Some(Err(stalled(self.wait.longest))))
+    }
+}
+
+/// The wait for the rest of a message that has begun. Only time in which the library asks for more is counted: between whole messages it may
+/// not ask for as long as rows are written.
+#[derive(Debug)]
+struct Wait {
+    longest: Duration,
+    /// None while bytes come as soon as they are asked for.
+    timer: Option<Pin<Box<Sleep>>>,
+    /// Bytes that have come since the timer was set.
+    come: usize,
+}
+
+impl Wait {
+    fn new(longest: Duration) -> Self {
+        Self { longest, timer: None, come: 0 }
+    }
+
+    /// So many bytes have come; with them, a message may have become whole.
+    fn progress(&mut self, bytes: usize, whole: bool) {
+        self.come = self.come.saturating_add(bytes);
+        if whole || self.come >= PROGRESS_BYTES {
+            self.timer = None;
+        }
+    }
+
+    /// Ready once the wait is over without enough progress. It begins when this is asked first after there was progress.
+    fn poll_over(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.timer.is_none() {
+            self.come = 0;
+        }
+        self.timer.get_or_insert_with(|| Box::pin(sleep(self.longest))).as_mut().poll(context)
     }
 }
 
@@ -109,7 +170,9 @@ where
         let this = &mut *self;
         // The library asks for more when it has taken the messages that were whole. Giving back never fails.
         let _ = this.hold(0);
-        let next = ready!(Pin::new(&mut this.body).poll_frame(context));
+        let Poll::Ready(next) = Pin::new(&mut this.body).poll_frame(context) else {
+            return this.poll_wait(context);
+        };
         Poll::Ready(match next {
             Some(Ok(frame)) => Some(this.count(frame)),
             Some(Err(error)) => Some(Err(broken_off(&error))),
@@ -129,6 +192,15 @@ where
     }
 }
 
+fn stalled(longest: Duration) -> Status {
+    Status::deadline_exceeded(format!(
+        "the client began to send a message, and sent less than {} KiB more of it in {} s; \
+         send smaller batches, or look at the network [57014]",
+        PROGRESS_BYTES >> 10,
+        longest.as_secs()
+    ))
+}
+
 /// Not `CANCELLED`, which the library takes for an end.
 fn broken_off(reason: &dyn fmt::Display) -> Status {
     Status::aborted(format!("the client gave up the call before its end: {reason}"))
@@ -137,7 +209,9 @@ fn broken_off(reason: &dyn fmt::Display) -> Status {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use futures::{FutureExt, stream};
+    use std::task::Waker;
+
+    use futures::{FutureExt, StreamExt, stream};
     use http_body_util::{BodyExt, StreamBody};
     use tonic::Code;
 
@@ -168,7 +242,7 @@ mod tests {
     }
 
     fn call<B>(body: B, has_end: bool, budget: &Arc<ReceiveBudget>) -> CallBody<B> {
-        CallBody { body, has_end, messages: Messages::default(), share: budget.share() }
+        CallBody::new(body, has_end, budget.share(Sender::Connection(1)), MAX_WAIT)
     }
 
     /// The code that ends a call; none if it ends well.
@@ -245,9 +319,64 @@ mod tests {
         (0..100).for_each(|_| next(&mut many).unwrap());
     }
 
+    /// A call of which these bytes come, and then neither more nor an end.
+    fn stalling(
+        sent: Vec<u8>,
+        longest: Duration,
+    ) -> CallBody<impl HttpBody<Data = Bytes, Error = Status> + Unpin> {
+        let sent = stream::iter([Ok::<_, Status>(Frame::data(Bytes::from(sent)))]);
+        let share = ReceiveBudget::new(0).share(Sender::Connection(1));
+        CallBody::new(StreamBody::new(sent.chain(stream::pending())), true, share, longest)
+    }
+
+    #[tokio::test]
+    async fn a_message_that_is_not_sent_on_ends_its_call() {
+        // In its head, right behind it, and behind another one.
+        for sent in [
+            message(9)[..3].to_vec(),
+            message(9)[..5].to_vec(),
+            [message(7), message(9)[..8].to_vec()].concat(),
+        ] {
+            let mut call = stalling(sent, Duration::from_millis(1));
+            next(&mut call).unwrap();
+            let error = call.frame().await.unwrap().map(|_| ()).unwrap_err();
+            assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
+            assert!(error.message().contains("[57014]"), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_is_waited_for_between_messages() {
+        let mut call = stalling(message(9), Duration::ZERO);
+        next(&mut call).unwrap();
+        assert!(call.frame().now_or_never().is_none());
+        assert!(call.wait.timer.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_wait_begins_anew_after_progress() {
+        let mut wait = Wait::new(MAX_WAIT);
+        let mut context = Context::from_waker(Waker::noop());
+        for (come, whole, begins_anew) in [
+            (&[1][..], true, true),
+            (&[1][..], false, false),
+            (&[PROGRESS_BYTES - 1, 1][..], false, true),
+            (&[PROGRESS_BYTES - 1][..], false, false),
+        ] {
+            assert!(wait.poll_over(&mut context).is_pending());
+            come.iter().for_each(|bytes| wait.progress(*bytes, whole));
+            assert_eq!(wait.timer.is_none(), begins_anew, "{come:?} bytes, whole: {whole}");
+            wait.timer = None;
+        }
+    }
+
     #[test]
     fn the_library_keeps_the_error() {
-        let status = Status::from_error(Box::new(axum::Error::new(broken_off(&"reset"))));
-        assert_eq!(status.code(), Code::Aborted, "{status}");
+        for (error, code) in
+            [(broken_off(&"reset"), Code::Aborted), (stalled(MAX_WAIT), Code::DeadlineExceeded)]
+        {
+            let status = Status::from_error(Box::new(axum::Error::new(error)));
+            assert_eq!(status.code(), code, "{status}");
+        }
     }
 }

@@ -1,16 +1,24 @@
-//! Memory of what clients are sending: one budget for all calls together.
+//! Memory of what clients are sending: one budget for all calls together, of which each sender may hold a share.
 //!
-//! A message is held until it is whole, and each client may send one of 64 MiB as slowly as it likes. Half-received messages belong to no
+//! A message is held until it is whole, and each client may send one of 64 MiB in many pieces. Half-received messages belong to no
 //! statement, so that no other bound counts them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use nyala_engine::Identity;
 use tonic::Status;
+
+use super::sessions::Caller;
+
+/// Most bytes of a message. A batch of rows is one: clients of Go send up to 16 MiB; a wide row may take more.
+pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 const HELD: &str = "nyala_flight_receive_bytes";
 /// As much of each share as is not counted: a client that sends statements goes on while others use up the budget.
 const FREE_BYTES: usize = 64 << 10;
+/// One sender may hold the budget divided by this, so that three others can send meanwhile.
+const SENDERS: usize = 4;
 
 /// Tells what is measured.
 pub fn describe() {
@@ -21,21 +29,78 @@ pub fn describe() {
     );
 }
 
+/// A user, or a connection where the server asks for no user: all calls of a sender are bounded together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Sender {
+    User(String),
+    /// A connection, by its number.
+    Connection(u64),
+}
+
+impl Sender {
+    pub fn of(caller: &Caller) -> Self {
+        match &caller.options.identity {
+            Identity::Role(role) => Self::User(role.clone()),
+            Identity::Owner => Self::Connection(caller.connection.number()),
+        }
+    }
+}
+
 /// The budget.
 #[derive(Debug)]
 pub struct ReceiveBudget {
     limit_bytes: usize,
-    held: AtomicUsize,
+    /// Of one sender.
+    sender_limit_bytes: usize,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    bytes: usize,
+    /// Bytes of each sender that holds any.
+    by_sender: HashMap<Sender, usize>,
 }
 
 impl ReceiveBudget {
+    /// A budget of which one sender may hold a quarter, and always one message of the greatest size.
     pub fn new(limit_bytes: usize) -> Arc<Self> {
-        Arc::new(Self { limit_bytes, held: AtomicUsize::new(0) })
+        Self::with_limits(limit_bytes, (limit_bytes / SENDERS).max(MAX_MESSAGE_BYTES))
+    }
+
+    fn with_limits(limit_bytes: usize, sender_limit_bytes: usize) -> Arc<Self> {
+        Arc::new(Self { limit_bytes, sender_limit_bytes, held: Mutex::default() })
     }
 
     /// A share of nothing yet.
-    pub fn share(self: &Arc<Self>) -> Share {
-        Share { budget: Arc::clone(self), bytes: 0 }
+    pub fn share(self: &Arc<Self>, sender: Sender) -> Share {
+        Share { budget: Arc::clone(self), sender, bytes: 0 }
+    }
+
+    /// Counts that a share of `sender` has `after` bytes instead of `before`.
+    ///
+    /// # Errors
+    /// There are not as many, for this sender or for all.
+    fn change(&self, sender: &Sender, before: usize, after: usize) -> Result<(), Status> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = |bytes: usize| bytes.saturating_sub(before).saturating_add(after);
+        let all = changed(held.bytes);
+        let of_sender = changed(held.by_sender.get(sender).copied().unwrap_or_default());
+        if after > before && all > self.limit_bytes {
+            return Err(self.full());
+        }
+        if after > before && of_sender > self.sender_limit_bytes {
+            return Err(self.sender_full(sender));
+        }
+        held.bytes = all;
+        if of_sender == 0 {
+            held.by_sender.remove(sender);
+        } else if let Some(bytes) = held.by_sender.get_mut(sender) {
+            *bytes = of_sender;
+        } else {
+            held.by_sender.insert(sender.clone(), of_sender);
+        }
+        Ok(())
     }
 
     fn full(&self) -> Status {
@@ -45,12 +110,25 @@ impl ReceiveBudget {
             self.limit_bytes
         ))
     }
+
+    fn sender_full(&self, sender: &Sender) -> Status {
+        let sender = match sender {
+            Sender::User(_) => "user",
+            Sender::Connection(_) => "connection",
+        };
+        Status::resource_exhausted(format!(
+            "what this {sender} is sending takes more memory than one {sender} may hold, {} bytes; \
+             send fewer or smaller batches at a time, or raise `server.max_flight_receive_bytes` [53200]",
+            self.sender_limit_bytes
+        ))
+    }
 }
 
 /// What one call holds of the budget, until this is dropped.
 #[derive(Debug)]
 pub struct Share {
     budget: Arc<ReceiveBudget>,
+    sender: Sender,
     /// Those that are counted.
     bytes: usize,
 }
@@ -65,16 +143,14 @@ impl Share {
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), Status> {
-        let budget = &self.budget;
-        let (before, limit) = (self.bytes, budget.limit_bytes);
-        let changed = |held: usize| held.saturating_sub(before).saturating_add(bytes);
-        let allowed = |held: &usize| bytes <= before || *held <= limit;
-        let update = |held| Some(changed(held)).filter(allowed);
-        budget.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, update).map_err(|_| budget.full())?;
-        self.bytes = bytes;
-        if bytes != before {
-            ::metrics::gauge!(HELD).increment(bytes as f64 - before as f64);
+        let before = self.bytes;
+        // Most calls are small, and take no lock.
+        if bytes == before {
+            return Ok(());
         }
+        self.budget.change(&self.sender, before, bytes)?;
+        self.bytes = bytes;
+        ::metrics::gauge!(HELD).increment(bytes as f64 - before as f64);
         Ok(())
     }
 }
@@ -93,21 +169,56 @@ mod tests {
 
     use super::*;
 
+    fn user(name: &str) -> Sender {
+        Sender::User(name.to_owned())
+    }
+
+    fn assert_nothing_is_held(budget: &ReceiveBudget) {
+        let held = budget.held.lock().unwrap();
+        assert_eq!((held.bytes, held.by_sender.len()), (0, 0));
+    }
+
     #[test]
     fn shares_are_bounded_together_and_given_back() {
         let budget = ReceiveBudget::new(100);
-        let (mut one, mut other) = (budget.share(), budget.share());
+        let (mut one, mut other) = (budget.share(user("anna")), budget.share(user("bob")));
         one.resize(FREE_BYTES + 60).unwrap();
         let error = other.resize(FREE_BYTES + 50).unwrap_err();
         assert_eq!(error.code(), Code::ResourceExhausted);
         assert!(error.message().contains("`server.max_flight_receive_bytes`, 100 bytes"), "{error}");
         other.resize(FREE_BYTES + 40).unwrap();
-        budget.share().resize(FREE_BYTES).unwrap();
+        budget.share(user("cleo")).resize(FREE_BYTES).unwrap();
         one.resize(FREE_BYTES + 10).unwrap();
         other.resize(FREE_BYTES + 90).unwrap();
         drop(other);
         one.resize(FREE_BYTES + 100).unwrap();
         drop(one);
-        assert_eq!(budget.held.load(Ordering::Relaxed), 0);
+        assert_nothing_is_held(&budget);
+    }
+
+    #[test]
+    fn a_sender_leaves_some_of_the_budget_to_others() {
+        let budget = ReceiveBudget::with_limits(100, 40);
+        let (mut one, mut other) = (budget.share(user("anna")), budget.share(user("anna")));
+        one.resize(FREE_BYTES + 30).unwrap();
+        let error = other.resize(FREE_BYTES + 11).unwrap_err();
+        assert_eq!(error.code(), Code::ResourceExhausted);
+        assert!(error.message().contains("one user may hold, 40 bytes"), "{error}");
+        other.resize(FREE_BYTES + 10).unwrap();
+        let mut connection = budget.share(Sender::Connection(1));
+        let error = connection.resize(FREE_BYTES + 41).unwrap_err();
+        assert!(error.message().contains("one connection may hold, 40 bytes"), "{error}");
+        connection.resize(FREE_BYTES + 40).unwrap();
+        drop(one);
+        other.resize(FREE_BYTES + 40).unwrap();
+        drop((other, connection));
+        assert_nothing_is_held(&budget);
+    }
+
+    #[test]
+    fn a_sender_may_hold_a_quarter_and_always_one_message() {
+        for (limit_bytes, of_sender) in [(1 << 20, MAX_MESSAGE_BYTES), (512 << 20, 128 << 20)] {
+            assert_eq!(ReceiveBudget::new(limit_bytes).sender_limit_bytes, of_sender);
+        }
     }
 }

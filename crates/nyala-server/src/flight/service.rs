@@ -21,7 +21,7 @@ use super::ingest::{Promise, check_catalog, ingest};
 use super::login;
 use super::metadata_calls::Metadata;
 use super::opaque::Opaque;
-use super::receive_budget::ReceiveBudget;
+use super::receive_budget::{ReceiveBudget, Sender, Share};
 use super::sessions::{Caller, InUse, NoSession, Owner, Sessions};
 use super::stream::{Flow, Messages, nothing, of_batch};
 use super::{actions, puts, queries};
@@ -68,6 +68,11 @@ impl FlightSql {
                 "the session was not used for too long, and has ended; connect again [08003]",
             ),
         })
+    }
+
+    /// For the values that a caller sends.
+    fn share(&self, extensions: &Extensions) -> Result<Share, Status> {
+        Ok(self.budget.share(Sender::of(caller(extensions)?)))
     }
 
     /// A token for a password, in the headers before the answer: clients do not look into those behind it.
@@ -152,10 +157,10 @@ impl FlightSql {
         let session = self.session(extensions)?;
         match command {
             Command::CommandPreparedStatementQuery(query) => {
-                Ok(puts::bind(&session, query, messages, self.budget.share()).await?.encode_to_vec())
+                Ok(puts::bind(&session, query, messages, self.share(extensions)?).await?.encode_to_vec())
             }
             Command::CommandPreparedStatementUpdate(update) => {
-                puts::update(&session, &update, messages, self.budget.share()).await.map(counted)
+                puts::update(&session, &update, messages, self.share(extensions)?).await.map(counted)
             }
             Command::CommandStatementUpdate(update) => queries::update(&session, &update).await.map(counted),
             Command::CommandStatementIngest(command) => {
