@@ -9,8 +9,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use nyala_engine::{
-    BuildUnit, Control, ControlAnswer, Counts, Engine, ErrorKind, Extensions, Forwarded, ForwardedLoad,
-    Forwarding, LoadThere, OtherNodes, QueryError, WantedBlocks, not_reached,
+    BuildUnit, Control, ControlAnswer, Counts, Engine, Extensions, Forwarded, ForwardedLoad, Forwarding,
+    LoadThere, OtherNodes, QueryError, WantedBlocks, not_reached,
 };
 use nyala_model::config::NodeConfig;
 use nyala_model::{NodeEntry, NodeId};
@@ -146,15 +146,12 @@ impl Cluster {
         let again = (!statement.changes).then(|| statement.clone());
         match (send(&node.id, channel.clone(), statement).await, again) {
             // The connection may have broken long ago: a new one is made.
-            (Err(error), Some(statement)) if is_unreached(&error) => send(&node.id, channel, statement).await,
+            (Err(error), Some(statement)) if error.is_unavailable() => {
+                send(&node.id, channel, statement).await
+            }
             (sent, _) => sent,
         }
     }
-}
-
-/// Whether an error is of the connection, and not of the statement.
-fn is_unreached(error: &QueryError) -> bool {
-    error.transient && error.kind == ErrorKind::Unreadable
 }
 
 impl OtherNodes for Cluster {

@@ -169,6 +169,12 @@ impl QueryError {
             .hint("make it one row: an aggregate, LIMIT 1, or a condition that finds one")
     }
 
+    /// Whether a store, the catalog's database or another node did not answer. Doors tell the client to try again then; what is
+    /// [`ErrorKind::Unreadable`] otherwise has to be repaired first.
+    pub fn is_unavailable(&self) -> bool {
+        self.transient && self.kind == ErrorKind::Unreadable
+    }
+
     /// The statement was cancelled.
     pub fn cancelled() -> Self {
         Self::new(ErrorKind::Cancelled, "statement was cancelled on request")

@@ -142,7 +142,7 @@ fn a_node_that_does_not_answer_delays_no_list() {
     assert!(told.contains(&there) && told.contains("did not answer within 2 seconds"), "{told}");
     let refused = other.try_query(&format!("KILL QUERY 1 ON NODE '{there}'"));
     assert!(refused.body.contains("is not reached"), "{}", refused.body);
-    assert_eq!(refused.status, 502, "{}", refused.body);
+    assert_eq!(refused.status, 503, "{}", refused.body);
 
     owner.signal("CONT");
     eventually("an answer of the node", PATIENCE, || {

@@ -233,7 +233,7 @@ fn queries_go_on_while_postgresql_is_away() {
     assert!(is_answered_from_cube(&node));
     let refused = node.try_query("CREATE SCHEMA mart");
     assert!(refused.body.contains("the catalog in PostgreSQL at"), "{}", refused.body);
-    assert_eq!(refused.status, 502, "{}", refused.body);
+    assert_eq!(refused.status, 503, "{}", refused.body);
     shared.postgres.run();
     node.query("CREATE SCHEMA mart");
     node.query("REFRESH CUBE c");

@@ -16,7 +16,7 @@ pub fn status(error: &QueryError) -> Status {
     let hint = error.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
     let mut message = format!("{} [{}]{hint}", error.message, sqlstate_of(error));
     message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
-    Status::new(code_of(error.kind), message)
+    Status::new(code_of(error), message)
 }
 
 /// The same, where a `Result` of a statement is answered.
@@ -34,8 +34,8 @@ pub fn unwritable(error: ArrowError) -> Status {
     Status::internal(format!("the answer cannot be written: {error}"))
 }
 
-fn code_of(kind: ErrorKind) -> Code {
-    match kind {
+fn code_of(error: &QueryError) -> Code {
+    match error.kind {
         ErrorKind::PermissionDenied => Code::PermissionDenied,
         ErrorKind::Cancelled => Code::Cancelled,
         ErrorKind::Timeout => Code::DeadlineExceeded,
@@ -49,6 +49,11 @@ fn code_of(kind: ErrorKind) -> Code {
         ErrorKind::Unsupported => Code::Unimplemented,
         ErrorKind::Changed | ErrorKind::Conflict | ErrorKind::InUse => Code::Aborted,
         ErrorKind::ShuttingDown => Code::Unavailable,
+        // Clients may try again after `UNAVAILABLE`, and not after `FAILED_PRECONDITION`: something has to be done first.
+        ErrorKind::Unreadable if error.is_unavailable() => Code::Unavailable,
+        ErrorKind::Unreadable | ErrorKind::ReadOnly | ErrorKind::Needed | ErrorKind::Gone => {
+            Code::FailedPrecondition
+        }
         ErrorKind::Unconfirmed => Code::Unknown,
         ErrorKind::Internal | ErrorKind::Corrupt => Code::Internal,
         _ => Code::InvalidArgument,
@@ -65,6 +70,18 @@ mod tests {
         let status = status(&error);
         assert_eq!(status.code(), Code::NotFound);
         assert_eq!(status.message(), "table `t` does not exist [42P01]; create it");
+    }
+
+    #[test]
+    fn what_the_client_is_not_to_blame_for_is_no_invalid_argument() {
+        let check = |error: QueryError, code| assert_eq!(status(&error).code(), code, "{:?}", error.kind);
+        let unreadable = || QueryError::new(ErrorKind::Unreadable, "m");
+        check(unreadable(), Code::FailedPrecondition);
+        check(QueryError { transient: true, ..unreadable() }, Code::Unavailable);
+        check(QueryError::new(ErrorKind::ReadOnly, "m"), Code::FailedPrecondition);
+        check(QueryError::new(ErrorKind::Needed, "m"), Code::FailedPrecondition);
+        check(QueryError { transient: true, ..QueryError::new(ErrorKind::Changed, "m") }, Code::Aborted);
+        check(QueryError::new(ErrorKind::Data, "m"), Code::InvalidArgument);
     }
 
     #[test]

@@ -29,8 +29,16 @@ pub const TOO_MANY_CONNECTIONS: &str = "too_many_connections";
 /// Seconds until a client that found no slot, or no place, should try again.
 const RETRY_AFTER_SECONDS: u16 = 1;
 
+/// Status and code of an error.
+fn status_of(error: &QueryError) -> (StatusCode, &'static str) {
+    match error.is_unavailable() {
+        true => (StatusCode::SERVICE_UNAVAILABLE, "unavailable_source"),
+        false => status_of_kind(error.kind),
+    }
+}
+
 /// Status and code of each kind of error.
-fn status(kind: ErrorKind) -> (StatusCode, &'static str) {
+fn status_of_kind(kind: ErrorKind) -> (StatusCode, &'static str) {
     match kind {
         ErrorKind::Syntax => (StatusCode::BAD_REQUEST, "syntax_error"),
         // Not 404: the resource the request names, the query endpoint, does exist.
@@ -93,7 +101,7 @@ impl ApiError {
 
 impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
-        let (status, code) = status(error.kind);
+        let (status, code) = status_of(&error);
         if status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(error = hide_values(&error.message), "query failed for a reason that is ours");
         }
@@ -150,8 +158,27 @@ mod tests {
         check(ErrorKind::DiskFull, 507, "disk_full");
     }
 
+    #[test]
+    fn a_source_that_does_not_answer_is_to_be_asked_again() {
+        check_error(
+            QueryError { transient: true, ..QueryError::new(ErrorKind::Unreadable, "m") },
+            503,
+            "unavailable_source",
+        );
+        check_error(
+            QueryError { transient: true, ..QueryError::new(ErrorKind::Changed, "m") },
+            409,
+            "changed",
+        );
+    }
+
     fn check(kind: ErrorKind, expected: u16, code: &str) {
-        let error = ApiError::from(QueryError::new(kind, "m"));
+        check_error(QueryError::new(kind, "m"), expected, code);
+    }
+
+    fn check_error(error: QueryError, expected: u16, code: &str) {
+        let kind = error.kind;
+        let error = ApiError::from(error);
         assert_eq!((error.status.as_u16(), error.code), (expected, code), "{kind:?}");
     }
 }

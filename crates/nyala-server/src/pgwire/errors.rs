@@ -223,6 +223,8 @@ fn sqlstate_of_kind(kind: ErrorKind) -> &'static str {
         ErrorKind::TooManyQueries => "53300",
         ErrorKind::DiskFull => "53100",
         ErrorKind::Cancelled | ErrorKind::Timeout => sqlstate::QUERY_CANCELED,
+        // Also where a store did not answer, and the same may succeed later: drivers take the codes that mean so for the
+        // end of their connection.
         ErrorKind::Unreadable => "58030",
         ErrorKind::Changed => "40001",
         ErrorKind::Corrupt => "XX001",
