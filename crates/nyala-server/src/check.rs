@@ -8,7 +8,7 @@ use nyala_model::config::{ServerConfig, TlsConfig};
 use crate::door::Listen;
 use crate::error::ServeError;
 use crate::net::tls::Tls;
-pub use crate::net::tls::Validity;
+pub use crate::net::validity::Validity;
 use crate::pgwire::{check_socket, socket_folder};
 pub use crate::serve::check_protected;
 

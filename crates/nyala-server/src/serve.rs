@@ -127,9 +127,10 @@ pub fn check_protected(server: &ServerConfig) -> Result<(), ServeError> {
     }
 }
 
-/// Takes renewed certificates until the server stops.
+/// Tells how long the certificate is valid, and takes renewed ones until the server stops.
 fn follow_certificate(tls: Option<Tls>, shutdown: CancellationToken) {
     let Some(tls) = tls else { return };
+    tls.measure();
     tokio::spawn(async move {
         tokio::select! {
             () = shutdown.cancelled() => {}

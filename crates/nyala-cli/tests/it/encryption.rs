@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
@@ -60,6 +60,29 @@ fn renewed_files_are_taken_without_a_restart() {
         || server.server.process.stderr().contains("the value of `server.tls.key`, cannot be used");
     eventually("a line of the log that names the key", PATIENCE, names_key);
     assert!(is_trusted_by(&renewed.certificate));
+}
+
+/// A renewal that fails is seen before clients refuse the server.
+#[test]
+fn metrics_tell_when_the_certificate_ends() {
+    const DAY: f64 = 86_400.0;
+    let server = Encrypted::start(&[]);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64();
+    let metric = |authority: &Path, name: &str| {
+        let page = server.metrics(authority);
+        page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok())
+    };
+    let (not_before, not_after) =
+        ("nyala_tls_certificate_not_before_seconds ", "nyala_tls_certificate_not_after_seconds ");
+    let [from, until] = [not_before, not_after].map(|name| metric(server.certificate(), name).unwrap());
+    assert!(from <= now && until > now + DAY && until <= now + 2.0 * DAY, "{from} {now} {until}");
+
+    let renewed = Keys::of_days(9);
+    std::fs::copy(&renewed.certificate, server.certificate()).unwrap();
+    std::fs::copy(&renewed.key, &server.keys.key).unwrap();
+    eventually("the end of the renewed certificate", PATIENCE, || {
+        metric(&renewed.certificate, not_after).is_some_and(|until| until > now + 8.0 * DAY)
+    });
 }
 
 #[test]
@@ -267,13 +290,23 @@ pub struct Keys {
 
 impl Keys {
     pub fn make() -> Self {
+        Self::of_days(2)
+    }
+
+    fn of_days(days: u32) -> Self {
         require("openssl", "OpenSSL (Debian: openssl)");
         let folder = tempfile::tempdir().unwrap();
         let (certificate, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
-        let fixed = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
+        let fixed = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost \
                      -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE";
         let mut command = Command::new("openssl");
-        command.args(fixed.split_whitespace()).arg("-keyout").arg(&key).arg("-out").arg(&certificate);
+        command
+            .args(fixed.split_whitespace())
+            .args(["-days", &days.to_string()])
+            .arg("-keyout")
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate);
         run(&mut command);
         Self { folder, certificate, key }
     }
@@ -322,5 +355,13 @@ impl Encrypted {
         let mut command = Command::new("curl");
         command.args(["-s", "-S", "--noproxy", "*", "-m", &seconds, "-H", "content-type: application/json"]);
         try_run(command.args(["-d", r#"{"sql": "SELECT 40 + 2"}"#]).args(how).arg(url))
+    }
+
+    /// The page of metrics; empty for a client that does not trust the server.
+    fn metrics(&self, authority: &Path) -> String {
+        require("curl", "curl");
+        let mut command = Command::new("curl");
+        command.args(["-s", "--noproxy", "*", "-m", "30", "--cacert"]).arg(authority);
+        try_run(command.arg(format!("https://localhost:{}/metrics", self.server.http.port()))).stdout
     }
 }

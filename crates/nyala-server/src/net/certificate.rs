@@ -16,6 +16,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::tls::TlsError;
+use super::validity::Validity;
 
 /// How often the files are compared with those that were loaded. Changed files are loaded when two comparisons in a row find the same:
 /// certificate and key are not replaced at the same moment, and a file that is being replaced may be missing for one.
@@ -40,6 +41,20 @@ impl Certificate {
         Ok(Self { files: files.clone(), loaded, current })
     }
 
+    /// Sets the metrics of the present certificate.
+    pub fn measure(&self) {
+        match Validity::of(&self.current().cert) {
+            Ok(validity) => validity.measure(),
+            Err(error) => {
+                tracing::warn!(%error, "no metrics tell how long the certificate is valid: it cannot be read");
+            }
+        }
+    }
+
+    fn current(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Reads the files again whenever they have changed, for as long as it is polled.
     pub async fn follow(&self) {
         let (mut taken, mut seen) = (self.loaded.clone(), self.loaded.clone());
@@ -62,6 +77,7 @@ impl Certificate {
         match spawn_blocking(move || read(&files)).await {
             Ok(Ok(renewed)) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(renewed);
+                self.measure();
                 tracing::info!("took the renewed certificate for new connections");
             }
             Ok(Err(error)) => {
@@ -81,7 +97,7 @@ impl fmt::Debug for Certificate {
 
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)))
+        Some(self.current())
     }
 }
 

@@ -5,5 +5,6 @@ mod certificate;
 pub(crate) mod keepalive;
 pub(crate) mod pending;
 pub mod tls;
+pub mod validity;
 
 pub use accept::{Accept, attend_all};

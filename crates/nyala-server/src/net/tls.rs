@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use nyala_model::config::TlsConfig;
 use rustls::ServerConfig;
@@ -17,9 +17,8 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Timeout, timeout};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
-use x509_certificate::X509Certificate;
 
-use super::certificate::{Certificate, certificates};
+use super::certificate::Certificate;
 
 /// How long a client may take to agree on encryption.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -100,6 +99,11 @@ impl Tls {
         Self::new(Arc::clone(&self.certificate), config)
     }
 
+    /// Sets the metrics of the time in which the certificate is valid. [`Self::follow_files`] sets them for each renewed one.
+    pub fn measure(&self) {
+        self.certificate.measure();
+    }
+
     /// Takes renewed certificates from the files for the connections of all doors, for as long as it is polled.
     pub async fn follow_files(&self) {
         self.certificate.follow().await;
@@ -108,40 +112,6 @@ impl Tls {
     /// A connection that will agree on encryption when it is first read or written.
     pub fn open(&self, socket: TcpStream) -> Stream {
         Stream::Opening(Box::pin(timeout(HANDSHAKE, self.acceptor.accept(socket))))
-    }
-}
-
-/// The time in which a chain of certificates is valid: as long as each of them is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Validity {
-    /// Clients refuse the server before this time.
-    pub from: SystemTime,
-    /// Clients refuse the server after this time.
-    pub until: SystemTime,
-}
-
-impl Validity {
-    /// The validity of the configured certificate and of those that its file has beside it.
-    ///
-    /// # Errors
-    /// The file is missing, or holds something else.
-    pub fn load(config: &TlsConfig) -> Result<Self, TlsError> {
-        let path = &config.certificate;
-        let mut all = Self { from: SystemTime::UNIX_EPOCH, until: SystemTime::UNIX_EPOCH };
-        for (place, certificate) in certificates(path)?.iter().enumerate() {
-            let parsed = X509Certificate::from_der(certificate).map_err(|error| TlsError::File {
-                path: path.clone(),
-                key: "certificate",
-                reason: error.to_string(),
-            })?;
-            let from = SystemTime::from(parsed.validity_not_before());
-            let until = SystemTime::from(parsed.validity_not_after());
-            all = match place {
-                0 => Self { from, until },
-                _ => Self { from: all.from.max(from), until: all.until.min(until) },
-            };
-        }
-        Ok(all)
     }
 }
 
