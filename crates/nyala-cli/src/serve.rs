@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use nyala_model::config::{Authentication, Config};
 use nyala_server::serve::{Running, serve};
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ServeArgs;
@@ -19,15 +21,25 @@ use crate::{config, first_user, greeting};
 /// Opens the data folder and serves it until asked to stop.
 pub async fn command(args: ServeArgs) -> anyhow::Result<()> {
     let mut requests = Requests::listen()?;
-    let config = config::load(&args.config, &args.flags())?.into_config();
+    let config = Arc::new(config::load(&args.config, &args.flags())?.into_config());
+    let stop = CancellationToken::new();
+    // On a thread of its own: thousands of cubes take seconds to compile, and disks may not answer. The request to stop has to be noticed
+    // meanwhile.
+    let mut opening = spawn_blocking({
+        let (config, stop) = (Arc::clone(&config), stop.clone());
+        move || Handle::current().block_on(stop.run_until_cancelled(open(&config)))
+    });
     let opened = tokio::select! {
-        opened = open(&config) => opened?,
-        // The data folder is left as a crash would leave it, and the next start recovers from that.
-        () = requests.next() => {
-            let _ = writeln!(stderr(), "stopped before the server was ready");
-            return Ok(());
-        }
+        opened = &mut opening => opened?,
+        () = requests.next() => None,
     };
+    let Some(opened) = opened else {
+        // The data folder is left as a crash would leave it, and the next start recovers from that.
+        stop.cancel();
+        let _ = writeln!(stderr(), "stopped before the server was ready");
+        return Ok(());
+    };
+    let opened = opened?;
     run(&config, &opened, "SELECT 1", requests).await
 }
 

@@ -1,5 +1,6 @@
 //! The process as its neighbours see it: starting, being fed nonsense, stopping, exit codes, output.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -343,6 +344,28 @@ fn a_server_that_starts_can_be_stopped() {
         assert!(finished.stderr.contains("stopped before the server was ready"), "{name}: {finished:?}");
         assert!(asked.elapsed() < Duration::from_secs(5), "{name} took {:?}", asked.elapsed());
     }
+}
+
+/// Opening may compute for long, or wait for a disk that does not answer: here it reads a file in which nothing is written.
+#[test]
+fn a_server_that_is_held_up_while_it_starts_can_be_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().canonicalize().unwrap().join("password");
+    run(Command::new("mkfifo").arg(&file));
+    // With a writer, it does not end.
+    let _writer = File::options().read(true).write(true).open(&file).unwrap();
+    let mut command = serve_anywhere();
+    command.env("NYALA_SERVER__FIRST_PASSWORD_FILE", &file);
+    let mut starting = Running::start(command.arg("--data-dir").arg(folder.path().join("data")));
+    let descriptors = format!("/proc/{}/fd", starting.id());
+    eventually("the file is read", PATIENCE, || {
+        let mut open = std::fs::read_dir(&descriptors).into_iter().flatten().flatten();
+        open.any(|descriptor| std::fs::read_link(descriptor.path()).is_ok_and(|target| target == file))
+    });
+    starting.signal("TERM");
+    let finished = starting.finish(PATIENCE);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stderr.contains("stopped before the server was ready"), "{finished:?}");
 }
 
 /// A query that keeps this machine busy for about a second, and how long it took.
