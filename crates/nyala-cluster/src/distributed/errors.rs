@@ -51,6 +51,11 @@ pub fn from_any(error: DataFusionError) -> QueryError {
     error.into()
 }
 
+/// Whether an operator of the node that answers had no memory. The errors of parts are texts.
+pub fn is_own_lack_of_memory(error: &DataFusionError) -> bool {
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+}
+
 /// The error of a text that begins with the mark. Values that a client sent stand in the middle of texts only.
 fn marked(text: &str) -> Option<QueryError> {
     error_from_bytes(&BASE64_STANDARD_NO_PAD.decode(text.strip_prefix(MARK)?).ok()?)
@@ -112,6 +117,19 @@ mod tests {
         // A value that a client has sent is no error of a node.
         let forged = from_any(DataFusionError::Execution(format!("cannot cast '{text}'")));
         assert_ne!(forged.kind, error.kind);
+    }
+
+    #[test]
+    fn lack_of_memory_is_of_this_node_or_of_a_part() {
+        let lack = || DataFusionError::ResourcesExhausted("no more".to_owned());
+        let shared = DataFusionError::Shared(Arc::new(lack()));
+        for own in [lack(), lack().context("sort"), shared.context("repartition")] {
+            assert!(is_own_lack_of_memory(&own), "{own}");
+            assert_eq!(from_any(own).kind, ErrorKind::ResourcesExhausted);
+        }
+        let of_part = to_text(lack()).context("stage 1");
+        assert!(!is_own_lack_of_memory(&of_part), "{of_part}");
+        assert_eq!(from_any(of_part).kind, ErrorKind::ResourcesExhausted);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use futures::StreamExt;
 use nyala_engine::node_not_reached;
 
 use super::channels::Channels;
-use super::errors::from_any;
+use super::errors::{from_any, is_own_lack_of_memory};
 
 /// Gives the errors of other nodes their first form.
 #[derive(Debug)]
@@ -81,7 +81,11 @@ impl ExecutionPlan for SpreadExec {
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let channels = self.channels.clone();
-        let told = move |error| {
+        let told = move |error: DataFusionError| {
+            // The engine finds out whether other queries hold the memory, and needs the error as it is.
+            if is_own_lack_of_memory(&error) {
+                return error;
+            }
             let error = from_any(error);
             // A node may have found it that is only asked by others.
             if let Some(node) = node_not_reached(&error) {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
+use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
@@ -23,6 +24,7 @@ use crate::query::deadline::Deadline;
 use crate::query::history::Recording;
 use crate::query::plan::cost_class::CostClass;
 use crate::query::resources::fair_queue::Slot;
+use crate::query::resources::memory::is_held_by_others;
 use crate::query::resources::threads::{Threads, from_panic};
 
 /// Batches computed ahead of the client.
@@ -31,12 +33,12 @@ const BATCHES_AHEAD: usize = 2;
 /// Times that a query is planned anew, before it fails with the error of the last time. Nodes may be lost one after the other
 /// while it runs.
 const MAX_ATTEMPTS: u32 = 8;
-/// The same while other nodes lack memory of which this query alone needs a large part.
+/// The same while nodes lack memory of which this query alone needs a large part.
 const MAX_WAITS: u32 = 4;
 /// Wait before the second attempt. Each further one is twice as long, up to a second.
 const WAIT: Duration = Duration::from_millis(25);
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// Wait for other nodes' memory. Each further one is twice as long, up to ten seconds.
+/// Wait for memory. Each further one is twice as long, up to ten seconds.
 const WAIT_FOR_MEMORY: Duration = Duration::from_secs(1);
 const MAX_WAIT_FOR_MEMORY: Duration = Duration::from_secs(10);
 
@@ -75,11 +77,30 @@ pub struct Start {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Attempts {
     all: u32,
-    /// Because other nodes lacked memory.
+    /// Because a node lacked memory: another one, or this one for the last stage.
     waits: u32,
 }
 
 impl Attempts {
+    /// How a query is planned after an error; none if another attempt would be none better. `is_spread` is that of [`Start`].
+    fn again_after(&mut self, error: &QueryError, is_spread: bool) -> Option<Again> {
+        self.all += 1;
+        if self.all > MAX_ATTEMPTS {
+            return None;
+        }
+        match error.kind {
+            ErrorKind::Changed => Some(Again::Divided),
+            ErrorKind::Unreadable if is_spread && error.transient => Some(Again::Divided),
+            ErrorKind::ResourcesExhausted if is_spread && (error.transient || self.waits < MAX_WAITS) => {
+                self.waits += 1;
+                Some(Again::Divided)
+            }
+            // Operators that do not work in stages may work in one process.
+            ErrorKind::Internal if is_spread => Some(Again::Alone),
+            _ => None,
+        }
+    }
+
     /// The wait before the next one.
     fn wait(self) -> Duration {
         let doubled =
@@ -132,7 +153,7 @@ impl Start {
         Ok(Answer::Rows(rows.from(self.source)))
     }
 
-    /// Plans and begins the query once more, if files changed, a node was lost or had no memory for it, and no row has been sent. It keeps
+    /// Plans and begins the query once more, if files changed, a node was lost or a stage had no memory, and no row has been sent. It keeps
     /// its slot meanwhile, so that fewer others begin.
     async fn begin_anew(
         &mut self,
@@ -148,7 +169,7 @@ impl Start {
                     entry.follows(&plan, false, None);
                     match execute_stream(plan, task) {
                         Ok(stream) => return Ok(stream),
-                        Err(failed) => error = failed.into(),
+                        Err(failed) => error = self.error_of(failed, entry),
                     }
                 }
                 Err(failed) => error = failed,
@@ -159,27 +180,21 @@ impl Start {
 
     /// How the query is planned after an error; none if another attempt would be none better.
     fn again_after(&mut self, error: &QueryError) -> Option<Again> {
-        self.attempts.all += 1;
-        if self.attempts.all > MAX_ATTEMPTS {
-            return None;
+        let again = self.attempts.again_after(error, self.is_spread)?;
+        if again == Again::Alone {
+            tracing::warn!(%error, "a query is run by one node, because several could not");
+            self.is_spread = false;
         }
-        match error.kind {
-            ErrorKind::Changed => Some(Again::Divided),
-            ErrorKind::Unreadable if self.is_spread && error.transient => Some(Again::Divided),
-            ErrorKind::ResourcesExhausted
-                if self.is_spread && (error.transient || self.attempts.waits < MAX_WAITS) =>
-            {
-                self.attempts.waits += 1;
-                Some(Again::Divided)
-            }
-            // Operators that do not work in stages may work in one process.
-            ErrorKind::Internal if self.is_spread => {
-                tracing::warn!(%error, "a query is run by one node, because several could not");
-                self.is_spread = false;
-                Some(Again::Alone)
-            }
-            _ => None,
-        }
+        Some(again)
+    }
+
+    /// The error of an attempt. For its parts, other nodes have told whether it is other queries that hold the memory; for the stage of
+    /// this node it is found out here.
+    fn error_of(&self, error: DataFusionError, entry: &Entry) -> QueryError {
+        let lacked_memory =
+            self.is_spread && is_held_by_others(&error, self.task.memory_pool().as_ref(), entry);
+        let error = QueryError::from(error);
+        QueryError { transient: error.transient || lacked_memory, ..error }
     }
 
     /// Moves batches to the client. The work ends when the client has gone, or when the statement must end, also while
@@ -192,7 +207,10 @@ impl Start {
         let account = entry.account();
         let mut stream = match execute_stream(Arc::clone(&self.plan), Arc::clone(&self.task)) {
             Ok(stream) => stream,
-            Err(error) => self.begin_anew(error.into(), entry).await?,
+            Err(error) => {
+                let error = self.error_of(error, entry);
+                self.begin_anew(error, entry).await?
+            }
         };
         while let Some(batch) = stream.next().await {
             let batch = match batch {
@@ -200,7 +218,8 @@ impl Start {
                 Err(error) => {
                     // Other nodes go on with their parts for as long as there is a stream.
                     drop(stream);
-                    stream = self.begin_anew(error.into(), entry).await?;
+                    let error = self.error_of(error, entry);
+                    stream = self.begin_anew(error, entry).await?;
                     continue;
                 }
             };
@@ -275,5 +294,20 @@ mod tests {
         running.entry().end_work();
         running.entry().follows(&next, false, None);
         assert_eq!(Arc::strong_count(&next), 1);
+    }
+
+    /// Attempts after the first one, while each ends with this error.
+    fn further_attempts(error: &QueryError, is_spread: bool) -> usize {
+        let mut attempts = Attempts::default();
+        std::iter::from_fn(|| attempts.again_after(error, is_spread)).count()
+    }
+
+    #[test]
+    fn a_query_of_several_nodes_waits_longer_for_memory_of_others_than_for_its_own() {
+        let lack =
+            |transient| QueryError { transient, ..QueryError::new(ErrorKind::ResourcesExhausted, "m") };
+        assert_eq!(further_attempts(&lack(true), true), MAX_ATTEMPTS as usize);
+        assert_eq!(further_attempts(&lack(false), true), MAX_WAITS as usize);
+        assert_eq!(further_attempts(&lack(true), false), 0);
     }
 }
