@@ -1,23 +1,20 @@
 //! Builds of cubes: BUILD, REFRESH and MERGE CUBE as jobs that go on by themselves.
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
 use axum::response::Response;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_engine::{Session, SessionOptions};
-use nyala_model::{JobEntry, QualifiedName};
+use nyala_model::JobEntry;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::answer::Dialect;
-use super::cubes::find;
 use super::error::KylinError;
 use super::jobs::{self, shown};
+use super::named_cube::{CubeName, NamedCube};
 use super::request;
-use super::segments::{range_of, segments_of, utc_text};
-use super::session::{literal, rows, session_in, sql_name};
-use crate::http::{Caller, Shared};
+use super::segments::{range_of, utc_text};
+use super::session::{literal, rows, sql_name};
 
 /// The end of a range that is everything, as Kylin 5 writes it, in milliseconds.
 const END_OF_TIME_MS: i64 = i64::MAX - 1;
@@ -35,19 +32,16 @@ pub struct Build {
 }
 
 /// Begins a build, a refresh or a merge, and gives its job.
-pub async fn build(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    Path(cube): Path<String>,
-    body: Bytes,
-) -> Result<Response, KylinError> {
+pub async fn build(dialect: Dialect, name: CubeName, body: Bytes) -> Result<Response, KylinError> {
     let build: Build = request::body(&body)?;
     let range = (build.end_time != 0).then_some((build.start_time, build.end_time));
     let verb = build.build_type.as_deref().unwrap_or("BUILD").to_uppercase();
-    begin(&shared, options, (&cube, build.project.as_deref()), &verb, range)
-        .await
-        .map(|job| dialect.value(shown(&job, dialect)))
+    if !matches!(verb.as_str(), "BUILD" | "REFRESH" | "MERGE") {
+        return Err(KylinError::invalid(format!("`{verb}` is none of BUILD, REFRESH and MERGE")));
+    }
+    let of = name.find(build.project.as_deref()).await?;
+    let job = begin(&of, &verb, &range_text(range)?).await?;
+    Ok(dialect.value(shown(&job, dialect)))
 }
 
 /// New segments of Kylin 5. The times are texts of milliseconds; without them all.
@@ -77,16 +71,11 @@ fn read_time(text: Option<&str>) -> Result<Option<i64>, KylinError> {
 }
 
 /// Begins a build, and gives its job.
-pub async fn build_segments(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    Path(model): Path<String>,
-    body: Bytes,
-) -> Result<Response, KylinError> {
+pub async fn build_segments(dialect: Dialect, name: CubeName, body: Bytes) -> Result<Response, KylinError> {
     let new: NewSegments = request::body(&body)?;
     let range = new.range()?;
-    let job = begin(&shared, options, (&model, new.project.as_deref()), "BUILD", range).await?;
+    let of = name.find(new.project.as_deref()).await?;
+    let job = begin(&of, "BUILD", &range_text(range)?).await?;
     Ok(dialect.value(json!({ "jobs": [{ "job_id": job.id.0.to_string(), "job_name": "INC_BUILD" }] })))
 }
 
@@ -101,13 +90,7 @@ pub struct ChangedSegments {
 }
 
 /// Begins to refresh or to merge segments.
-pub async fn change_segments(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    Path(model): Path<String>,
-    body: Bytes,
-) -> Result<Response, KylinError> {
+pub async fn change_segments(dialect: Dialect, name: CubeName, body: Bytes) -> Result<Response, KylinError> {
     let change: ChangedSegments = request::body(&body)?;
     let verb = change.kind.to_uppercase();
     let job_name = match verb.as_str() {
@@ -118,55 +101,37 @@ pub async fn change_segments(
             return Err(KylinError::invalid(message));
         }
     };
-    let session = session_in(&shared, options, None)?;
-    let cube = find(&session, &model, change.project.as_deref()).await?.name;
-    let segments = segments_of(&shared, &session, &cube).await?;
+    let of = name.find(change.project.as_deref()).await?;
+    let segments = of.segments().await?;
     let names: Vec<String> = [change.ids, change.names].into_iter().flatten().flatten().collect();
-    let range = range_of(&cube, &segments, &names)?;
-    let job = begin_in(&shared, &session, &cube, &verb, &range).await?;
+    let range = range_of(of.name(), &segments, &names)?;
+    let job = begin(&of, &verb, &range).await?;
     Ok(dialect.value(json!({ "jobs": [{ "job_id": job.id.0.to_string(), "job_name": job_name }] })))
 }
 
-/// Begins a job that goes on when its client has been answered.
+/// Begins a job that goes on when its client has been answered. The range is as statements have it; an empty text for everything.
 fn begin<'a>(
-    shared: &'a Shared,
-    options: SessionOptions,
-    (cube, project): (&'a str, Option<&'a str>),
-    verb: &'a str,
-    range: Option<(i64, i64)>,
-) -> BoxFuture<'a, Result<JobEntry, KylinError>> {
-    async move {
-        if !matches!(verb, "BUILD" | "REFRESH" | "MERGE") {
-            return Err(KylinError::invalid(format!("`{verb}` is none of BUILD, REFRESH and MERGE")));
-        }
-        let session = session_in(shared, options, None)?;
-        let cube = find(&session, cube, project).await?.name;
-        let range = match range {
-            Some((from, to)) => format!(" FROM {} TO {}", time_text(from)?, time_text(to)?),
-            None => String::new(),
-        };
-        begin_in(shared, &session, &cube, verb, &range).await
-    }
-    .boxed()
-}
-
-/// The same for a range as statements have it; an empty text for everything.
-fn begin_in<'a>(
-    shared: &'a Shared,
-    session: &'a Session,
-    cube: &'a QualifiedName,
+    of: &'a NamedCube,
     verb: &'a str,
     range: &'a str,
 ) -> BoxFuture<'a, Result<JobEntry, KylinError>> {
     async move {
-        let sql = format!("{verb} CUBE {} WITH (wait = off){range}", sql_name(cube));
-        let answer = rows(session, &sql).await?;
+        let sql = format!("{verb} CUBE {} WITH (wait = off){range}", sql_name(of.name()));
+        let answer = rows(&of.session, &sql).await?;
         match answer.first().and_then(|row| row.first()?.as_deref()) {
-            Some(job) => jobs::find(shared, jobs::number_of(job)?).await,
+            Some(job) => jobs::find(&of.shared, jobs::number_of(job)?).await,
             None => Err(KylinError::invalid(format!("`{verb} CUBE` had nothing to do"))),
         }
     }
     .boxed()
+}
+
+/// A range of times as statements have it; an empty text for everything.
+fn range_text(range: Option<(i64, i64)>) -> Result<String, KylinError> {
+    match range {
+        Some((from, to)) => Ok(format!(" FROM {} TO {}", time_text(from)?, time_text(to)?)),
+        None => Ok(String::new()),
+    }
 }
 
 /// A time as a literal of SQL.

@@ -1,6 +1,6 @@
 //! Cubes, which Kylin 5 calls models.
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::response::Response;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::answer::{Dialect, Page};
 use super::description::Described;
 use super::error::KylinError;
+use super::named_cube::NamedCube;
 use super::request::flag;
 use super::segments::{Segment, segments_of};
 use super::session::{rows, schema_of, session_in, sql_name};
@@ -20,7 +21,7 @@ use crate::http::{Caller, Shared};
 #[derive(Debug, Deserialize)]
 pub struct Wanted {
     #[serde(alias = "projectName")]
-    pub project: Option<String>,
+    project: Option<String>,
     #[serde(alias = "cubeName", alias = "modelName")]
     model_name: Option<String>,
     #[serde(default, deserialize_with = "flag")]
@@ -44,12 +45,6 @@ impl Wanted {
         let name = self.model_name.as_deref().unwrap_or_default();
         cube.is_called(name) || (!self.exact && cube.name.name.contains(name))
     }
-}
-
-#[derive(Debug, Deserialize)]
-pub struct OfProject {
-    #[serde(alias = "projectName")]
-    pub project: Option<String>,
 }
 
 /// A cube as `SHOW CUBES` tells it.
@@ -210,28 +205,12 @@ pub fn find<'a>(
 }
 
 /// One cube.
-pub async fn one(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    Path(cube): Path<String>,
-    Query(of): Query<OfProject>,
-) -> Result<Response, KylinError> {
-    let session = session_in(&shared, options, None)?;
-    let cube = find(&session, &cube, of.project.as_deref()).await?;
-    Ok(dialect.value(shown_cube(&shared, &session, &cube).await?))
+pub async fn one(dialect: Dialect, of: NamedCube) -> Result<Response, KylinError> {
+    Ok(dialect.value(of.shown().await?))
 }
 
 /// Drops a cube.
-pub async fn remove(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    Path(cube): Path<String>,
-    Query(of): Query<OfProject>,
-) -> Result<Response, KylinError> {
-    let session = session_in(&shared, options, None)?;
-    let cube = find(&session, &cube, of.project.as_deref()).await?;
-    rows(&session, &format!("DROP CUBE {}", sql_name(&cube.name))).await?;
+pub async fn remove(dialect: Dialect, of: NamedCube) -> Result<Response, KylinError> {
+    of.run(&format!("DROP CUBE {}", sql_name(of.name()))).await?;
     Ok(dialect.value(json!("")))
 }

@@ -2,90 +2,50 @@
 
 use std::collections::HashMap;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::Query;
 use axum::response::Response;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_engine::{QueryError, Session, SessionOptions};
+use nyala_engine::{QueryError, Session};
 use nyala_model::QualifiedName;
 use serde_json::json;
 
 use super::answer::Dialect;
-use super::cubes::{Cube, OfProject, Wanted, find};
-use super::description::{CuboidUse, Described};
+use super::cubes::Wanted;
+use super::description::CuboidUse;
 use super::error::KylinError;
-use super::session::{literal, rows, session_in, sql_name};
-use crate::http::{Caller, Shared};
-
-/// The cube of this name, and its parts.
-fn described<'a>(
-    shared: &'a Shared,
-    options: SessionOptions,
-    name: &'a str,
-    project: Option<&'a str>,
-) -> BoxFuture<'a, Result<(Cube, Described), KylinError>> {
-    async move {
-        let session = session_in(shared, options, None)?;
-        let cube = find(&session, name, project).await?;
-        let described = Described::find(shared, &cube.name).await?;
-        Ok((cube, described))
-    }
-    .boxed()
-}
+use super::named_cube::NamedCube;
+use super::session::{literal, rows, sql_name};
 
 /// The description of a cube, in a list.
-pub async fn cube_descs(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    Path(cube): Path<String>,
-    Query(of): Query<OfProject>,
-) -> Result<Response, KylinError> {
-    let (cube, described) = described(&shared, options, &cube, of.project.as_deref()).await?;
-    Ok(dialect.value(json!([described.cube_desc(&cube)])))
+pub async fn cube_descs(dialect: Dialect, of: NamedCube) -> Result<Response, KylinError> {
+    Ok(dialect.value(json!([of.described().await?.cube_desc(&of.cube)])))
 }
 
 /// The description of a cube.
-pub async fn cube_desc(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    Path(cube): Path<String>,
-    Query(of): Query<OfProject>,
-) -> Result<Response, KylinError> {
-    let (cube, described) = described(&shared, options, &cube, of.project.as_deref()).await?;
-    Ok(dialect.value(described.cube_desc(&cube)))
+pub async fn cube_desc(dialect: Dialect, of: NamedCube) -> Result<Response, KylinError> {
+    Ok(dialect.value(of.described().await?.cube_desc(&of.cube)))
 }
 
 /// The description of a model.
-pub async fn model_desc(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    Path((project, model)): Path<(String, String)>,
-) -> Result<Response, KylinError> {
-    let (cube, described) = described(&shared, options, &model, Some(&project)).await?;
-    Ok(dialect.value(described.model_desc(&cube)))
+pub async fn model_desc(dialect: Dialect, of: NamedCube) -> Result<Response, KylinError> {
+    Ok(dialect.value(of.described().await?.model_desc(&of.cube)))
 }
 
 /// The cuboids of a cube.
 pub async fn indexes(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
     dialect: Dialect,
-    Path(model): Path<String>,
     Query(wanted): Query<Wanted>,
+    of: NamedCube,
 ) -> Result<Response, KylinError> {
-    let project = wanted.project.as_deref();
-    let (cube, described) = described(&shared, options.clone(), &model, project).await?;
-    let session = session_in(&shared, options, None)?;
-    let all = described.indexes(&cuboids_of(&session, &cube.name).await?);
+    let described = of.described().await?;
+    let all = described.indexes(&cuboids_of(&of.session, of.name()).await?);
     let (page, total) = (wanted.page(dialect), all.len());
     let part: Vec<_> = all.into_iter().skip(page.offset).take(page.limit).collect();
     Ok(dialect.value(json!({
-        "project": cube.name.schema,
-        "uuid": cube.name.to_string(),
-        "model_name": cube.name.name,
+        "project": of.name().schema,
+        "uuid": of.name().to_string(),
+        "model_name": of.name().name,
         "total_size": total,
         "offset": page.offset,
         "limit": page.limit.min(total),
@@ -117,16 +77,8 @@ fn cuboids_of<'a>(
 }
 
 /// The statement that makes the cube.
-pub async fn sql(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    Path(cube): Path<String>,
-    Query(of): Query<OfProject>,
-) -> Result<Response, KylinError> {
-    let session = session_in(&shared, options, None)?;
-    let cube = find(&session, &cube, of.project.as_deref()).await?;
-    Ok(dialect.value(json!({ "sql": statement_of(&session, &cube.name).await? })))
+pub async fn sql(dialect: Dialect, of: NamedCube) -> Result<Response, KylinError> {
+    Ok(dialect.value(json!({ "sql": statement_of(&of.session, of.name()).await? })))
 }
 
 /// The statement that makes a cube.

@@ -17,6 +17,7 @@ mod error;
 mod jobs;
 mod measure;
 mod metadata;
+mod named_cube;
 mod query;
 mod request;
 mod routes;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::Query;
 use axum::response::Response;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -11,10 +11,11 @@ use nyala_model::{KeyKind, QualifiedName, RangePartition, SegmentRange};
 use serde_json::{Value, json};
 
 use super::answer::Dialect;
-use super::cubes::{Wanted, find};
+use super::cubes::Wanted;
 use super::error::KylinError;
-use super::session::{literal, rows, session_in, sql_name};
-use crate::http::{Caller, Shared};
+use super::named_cube::NamedCube;
+use super::session::{literal, rows, sql_name};
+use crate::http::Shared;
 
 /// A segment as `SHOW SEGMENTS` tells it.
 pub struct Segment {
@@ -188,15 +189,11 @@ fn constant(bound: &str) -> String {
 
 /// The segments of a cube.
 pub async fn list(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
     dialect: Dialect,
-    Path(model): Path<String>,
     Query(wanted): Query<Wanted>,
+    of: NamedCube,
 ) -> Result<Response, KylinError> {
-    let session = session_in(&shared, options, None)?;
-    let cube = find(&session, &model, wanted.project.as_deref()).await?;
-    let segments = segments_of(&shared, &session, &cube.name).await?;
+    let segments = of.segments().await?;
     Ok(dialect.list(segments.iter().map(Segment::shown).collect(), wanted.page(dialect)))
 }
 

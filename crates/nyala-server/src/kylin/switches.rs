@@ -1,63 +1,32 @@
 //! Switches of cubes and segments: whether a cube answers, which of its segments are kept, and copies of it.
 
-use std::sync::Arc;
-
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::response::Response;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_engine::{Session, SessionOptions};
 use nyala_model::QualifiedName;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::answer::Dialect;
-use super::cubes::{Cube, OfProject, find, shown_cube};
+use super::cubes::Cube;
 use super::definition::statement_of;
 use super::error::KylinError;
+use super::named_cube::{CubeName, NamedCube};
 use super::request;
-use super::segments::{drops_of, segments_of};
-use super::session::{rows, session_in, sql_name};
-use crate::http::{Caller, Shared};
-
-/// The cube that a request is about, and a session for it.
-fn named<'a>(
-    shared: &'a Shared,
-    options: SessionOptions,
-    name: &'a str,
-    project: Option<&'a str>,
-) -> BoxFuture<'a, Result<(Arc<Session>, Cube), KylinError>> {
-    async move {
-        let session = session_in(shared, options, None)?;
-        let cube = find(&session, name, project).await?;
-        Ok((session, cube))
-    }
-    .boxed()
-}
-
-/// The cube as it is after a change.
-fn shown_now<'a>(
-    shared: &'a Shared,
-    session: &'a Session,
-    cube: &'a QualifiedName,
-) -> BoxFuture<'a, Result<Value, KylinError>> {
-    async move {
-        let cube = find(session, &cube.to_string(), None).await?;
-        Ok(shown_cube(shared, session, &cube).await?)
-    }
-    .boxed()
-}
+use super::segments::drops_of;
+use super::session::sql_name;
 
 /// Lets a cube answer queries, or not.
-fn switch<'a>(session: &'a Session, cube: &'a Cube, on: bool) -> BoxFuture<'a, Result<(), KylinError>> {
+fn switch(of: &NamedCube, on: bool) -> BoxFuture<'_, Result<(), KylinError>> {
     async move {
         if on {
-            check_built(cube)?;
+            check_built(&of.cube)?;
         }
-        if cube.answers != on {
-            let (name, value) = (sql_name(&cube.name), if on { "on" } else { "off" });
-            rows(session, &format!("ALTER CUBE {name} SET (answers = {value})")).await?;
+        if of.cube.answers != on {
+            let (name, value) = (sql_name(of.name()), if on { "on" } else { "off" });
+            of.run(&format!("ALTER CUBE {name} SET (answers = {value})")).await?;
         }
         Ok(())
     }
@@ -76,80 +45,52 @@ fn check_built(cube: &Cube) -> Result<(), KylinError> {
 }
 
 /// Lets a cube that is built answer queries.
-pub async fn enable(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    Path(cube): Path<String>,
-    Query(of): Query<OfProject>,
-) -> Result<Response, KylinError> {
-    let (session, cube) = named(&shared, options, &cube, of.project.as_deref()).await?;
-    switch(&session, &cube, true).await?;
-    Ok(dialect.value(shown_now(&shared, &session, &cube.name).await?))
+pub async fn enable(dialect: Dialect, of: NamedCube) -> Result<Response, KylinError> {
+    switch(&of, true).await?;
+    Ok(dialect.value(of.shown_now(of.name()).await?))
 }
 
 /// Lets a cube answer no query. It goes on being built.
-pub async fn disable(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    Path(cube): Path<String>,
-    Query(of): Query<OfProject>,
-) -> Result<Response, KylinError> {
-    let (session, cube) = named(&shared, options, &cube, of.project.as_deref()).await?;
-    switch(&session, &cube, false).await?;
-    Ok(dialect.value(shown_now(&shared, &session, &cube.name).await?))
+pub async fn disable(dialect: Dialect, of: NamedCube) -> Result<Response, KylinError> {
+    switch(&of, false).await?;
+    Ok(dialect.value(of.shown_now(of.name()).await?))
 }
 
 /// Drops all segments of a cube.
-pub async fn purge(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    Path(cube): Path<String>,
-    Query(of): Query<OfProject>,
-) -> Result<Response, KylinError> {
-    let (session, cube) = named(&shared, options, &cube, of.project.as_deref()).await?;
-    drop_all(&session, &cube).await?;
-    Ok(dialect.value(shown_now(&shared, &session, &cube.name).await?))
+pub async fn purge(dialect: Dialect, of: NamedCube) -> Result<Response, KylinError> {
+    drop_all(&of).await?;
+    Ok(dialect.value(of.shown_now(of.name()).await?))
 }
 
-fn drop_all<'a>(session: &'a Session, cube: &'a Cube) -> BoxFuture<'a, Result<(), KylinError>> {
-    async move {
-        rows(session, &format!("ALTER CUBE {} DROP SEGMENTS", sql_name(&cube.name))).await?;
-        Ok(())
-    }
-    .boxed()
+fn drop_all(of: &NamedCube) -> BoxFuture<'_, Result<(), KylinError>> {
+    async move { of.run(&format!("ALTER CUBE {} DROP SEGMENTS", sql_name(of.name()))).await }.boxed()
 }
 
 /// Drops segments of these names or numbers; none if one of them is unknown.
-fn drop_some<'a>(
-    shared: &'a Shared,
-    session: &'a Session,
-    cube: &'a Cube,
-    names: &'a [String],
-) -> BoxFuture<'a, Result<(), KylinError>> {
+fn drop_some<'a>(of: &'a NamedCube, names: &'a [String]) -> BoxFuture<'a, Result<(), KylinError>> {
     async move {
-        let segments = segments_of(shared, session, &cube.name).await?;
-        for statement in drops_of(&cube.name, &segments, names)? {
-            rows(session, &statement).await?;
+        for statement in drops_of(of.name(), &of.segments().await?, names)? {
+            of.run(&statement).await?;
         }
         Ok(())
     }
     .boxed()
 }
 
+/// The part of a path that tells the segment.
+#[derive(Debug, Deserialize)]
+pub struct OneSegment {
+    segment: String,
+}
+
 /// Drops a segment.
 pub async fn delete_segment(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
     dialect: Dialect,
-    Path((cube, segment)): Path<(String, String)>,
-    Query(of): Query<OfProject>,
+    Path(OneSegment { segment }): Path<OneSegment>,
+    of: NamedCube,
 ) -> Result<Response, KylinError> {
-    let (session, cube) = named(&shared, options, &cube, of.project.as_deref()).await?;
-    drop_some(&shared, &session, &cube, &[segment]).await?;
-    Ok(dialect.value(shown_now(&shared, &session, &cube.name).await?))
+    drop_some(&of, &[segment]).await?;
+    Ok(dialect.value(of.shown_now(of.name()).await?))
 }
 
 /// Which segments of Kylin 5 are deleted. Clients write several as `ids=1,2` or as `ids=1&ids=2`.
@@ -181,21 +122,19 @@ impl Deleted {
 
 /// Drops some segments, or all.
 pub async fn delete_segments(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
     dialect: Dialect,
-    Path(model): Path<String>,
+    name: CubeName,
     Query(parameters): Query<Vec<(String, String)>>,
 ) -> Result<Response, KylinError> {
     let deleted = Deleted::of(parameters);
-    let (session, cube) = named(&shared, options, &model, deleted.project.as_deref()).await?;
+    let of = name.find(deleted.project.as_deref()).await?;
     match deleted.segments.as_slice() {
-        _ if deleted.purge => drop_all(&session, &cube).await?,
+        _ if deleted.purge => drop_all(&of).await?,
         [] => {
             let message = "name the segments in `ids` or `names`, or send `purge=true` to delete all of them";
             return Err(KylinError::invalid(message));
         }
-        names => drop_some(&shared, &session, &cube, names).await?,
+        names => drop_some(&of, names).await?,
     }
     Ok(dialect.value(json!("")))
 }
@@ -208,21 +147,15 @@ pub struct Status {
 }
 
 /// Takes a model online, if it is built, or offline.
-pub async fn status(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    Path(model): Path<String>,
-    body: Bytes,
-) -> Result<Response, KylinError> {
+pub async fn status(dialect: Dialect, name: CubeName, body: Bytes) -> Result<Response, KylinError> {
     let Status { project, status } = request::body(&body)?;
-    let (session, cube) = named(&shared, options, &model, project.as_deref()).await?;
+    let of = name.find(project.as_deref()).await?;
     let on = match status.to_uppercase().as_str() {
         "ONLINE" => true,
         "OFFLINE" => false,
         _ => return Err(KylinError::invalid(format!("status `{status}` is neither ONLINE nor OFFLINE"))),
     };
-    switch(&session, &cube, on).await?;
+    switch(&of, on).await?;
     Ok(dialect.value(json!("")))
 }
 
@@ -235,23 +168,16 @@ pub struct NewCube {
 }
 
 /// Makes a cube that has the definition of another one, and is not built.
-pub async fn clone_cube(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    Path(cube): Path<String>,
-    body: Bytes,
-) -> Result<Response, KylinError> {
+pub async fn clone_cube(dialect: Dialect, name: CubeName, body: Bytes) -> Result<Response, KylinError> {
     let new: NewCube = request::body(&body)?;
-    let session = session_in(&shared, options, None)?;
-    let cube = find(&session, &cube, new.project.as_deref()).await?;
-    let (schema, name) = new.cube_name.split_once('.').unwrap_or((&cube.name.schema, &new.cube_name));
+    let of = name.find(new.project.as_deref()).await?;
+    let (schema, name) = new.cube_name.split_once('.').unwrap_or((&of.name().schema, &new.cube_name));
     let name = QualifiedName::new(schema, name);
-    let statement = statement_of(&session, &cube.name).await?;
+    let statement = statement_of(&of.session, of.name()).await?;
     let statement = with_name(&statement, &sql_name(&name))
-        .ok_or_else(|| KylinError::invalid(format!("the statement of cube `{}` has no name", cube.name)))?;
-    rows(&session, &statement).await?;
-    Ok(dialect.value(shown_now(&shared, &session, &name).await?))
+        .ok_or_else(|| KylinError::invalid(format!("the statement of cube `{}` has no name", of.name())))?;
+    of.run(&statement).await?;
+    Ok(dialect.value(of.shown_now(&name).await?))
 }
 
 /// The statement of a cube, `CREATE CUBE schema.cube …`, with another name.
