@@ -97,6 +97,35 @@ async fn a_range_is_dropped_in_whole_segments() {
     check_all(&test).await;
 }
 
+/// A client that has looked up a number must not drop the segment that a refresh has made in the same range since.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_never_means_another_segment() {
+    let test = sales().await;
+    let numbers = async || -> Vec<String> {
+        test.run("SHOW SEGMENTS FOR c").await.into_iter().map(|mut row| row.remove(2)).collect()
+    };
+    let before = numbers().await;
+    let drop_two = format!("ALTER CUBE c DROP SEGMENTS {}, {}", before[1], before[0]);
+    test.run("REFRESH CUBE c FROM '2024-01-01' TO '2024-02-01'").await;
+    let now = numbers().await;
+    assert!(now[0] != before[0] && now[1..] == before[1..], "{before:?} {now:?}");
+    let gone = |number: &str| format!("cube `public.c` has no segment `{number}`");
+    test.error(&drop_two, ErrorKind::UndefinedObject, &gone(&before[0])).await;
+    assert_eq!(segments(&test).await, BUILT, "what is refused drops nothing");
+    let drop_two = format!("ALTER CUBE c DROP SEGMENTS {}, {}, {}", now[1], now[0], now[1]);
+    test.run(&drop_two).await;
+    let left = ["[2024-01-01, 2024-03-01) missing", BUILT[2], BUILT[3]];
+    assert_eq!(segments(&test).await, left);
+    test.error(&drop_two, ErrorKind::UndefinedObject, &gone(&now[1])).await;
+    let nulls = format!("ALTER CUBE c DROP SEGMENTS {}", now[3]);
+    test.error(&nulls, ErrorKind::InvalidParameter, "goes with all others only").await;
+    assert_eq!(segments(&test).await, left);
+    check_all(&test).await;
+    test.run(&format!("ALTER CUBE c DROP SEGMENTS {}, {}", now[2], now[3])).await;
+    assert!(cube(&test).segments.is_empty());
+    check_all(&test).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_merged_segment_goes_as_a_whole() {
     let test = sales().await;

@@ -161,25 +161,12 @@ pub fn range_of(cube: &QualifiedName, segments: &[Segment], names: &[String]) ->
     }
 }
 
-/// The statements that drop the segments of these names or numbers.
-pub fn drops_of(
-    cube: &QualifiedName,
-    segments: &[Segment],
-    names: &[String],
-) -> Result<Vec<String>, KylinError> {
+/// The statement that drops the segments of these names or numbers, all at once. It names numbers, not ranges: another segment may hold the
+/// same range by the time it runs.
+pub fn drop_of(cube: &QualifiedName, segments: &[Segment], names: &[String]) -> Result<String, KylinError> {
     let wanted = named(cube, segments, names)?;
-    let drops = format!("ALTER CUBE {} DROP SEGMENTS", sql_name(cube));
-    if segments.iter().all(|segment| wanted.iter().any(|other| other.id == segment.id)) {
-        return Ok(vec![drops]);
-    }
-    let statement = |segment: &Segment| match &segment.range {
-        Some((from, to)) => Ok(format!("{drops} FROM {} TO {}", constant(from), constant(to))),
-        None => Err(KylinError::invalid(format!(
-            "segment `{}` of cube `{cube}` has no range of values, and goes with all others only: `{drops}` drops all",
-            segment.name
-        ))),
-    };
-    wanted.into_iter().map(statement).collect()
+    let numbers: Vec<&str> = wanted.into_iter().map(|segment| segment.id.as_str()).collect();
+    Ok(format!("ALTER CUBE {} DROP SEGMENTS {}", sql_name(cube), numbers.join(", ")))
 }
 
 /// A bound of a range as a constant of SQL.
@@ -219,19 +206,20 @@ mod tests {
             segment(8, Some(("-100", "0"))),
             segment(9, None),
         ];
-        let drops = |names: &[&str]| {
+        let dropped = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            drops_of(&cube, &segments, &names)
+            drop_of(&cube, &segments, &names).ok()
         };
-        let all = "ALTER CUBE \"public\".\"c\" DROP SEGMENTS";
-        let first = format!("{all} FROM '2024-01-01' TO '2024-02-01'");
-        let second = format!("{all} FROM -100 TO 0");
-        assert_eq!(drops(&["7"]).unwrap(), [first.as_str()]);
-        assert_eq!(drops(&["range 8", "7"]).unwrap(), [second, first]);
-        assert_eq!(drops(&["7", "9", "range 8"]).unwrap(), [all]);
-        for names in [&["6"][..], &["7", "6"], &["9"], &[""]] {
-            assert!(drops(names).is_err(), "{names:?}");
-        }
+        let check = |names: &[&str], numbers: Option<&str>| {
+            let expected = numbers.map(|all| format!("ALTER CUBE \"public\".\"c\" DROP SEGMENTS {all}"));
+            assert_eq!(dropped(names), expected, "{names:?}");
+        };
+        check(&["7"], Some("7"));
+        check(&["range 8", "7"], Some("8, 7"));
+        check(&["7", "9", "range 8"], Some("7, 9, 8"));
+        check(&["6"], None);
+        check(&["7", "6"], None);
+        check(&[""], None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::definition::statement_of;
 use super::error::KylinError;
 use super::named_cube::{CubeName, NamedCube};
 use super::request;
-use super::segments::drops_of;
+use super::segments::drop_of;
 use super::session::sql_name;
 
 /// Lets a cube answer queries, or not.
@@ -66,13 +66,11 @@ fn drop_all(of: &NamedCube) -> BoxFuture<'_, Result<(), KylinError>> {
     async move { of.run(&format!("ALTER CUBE {} DROP SEGMENTS", sql_name(of.name()))).await }.boxed()
 }
 
-/// Drops segments of these names or numbers; none if one of them is unknown.
+/// Drops segments of these names or numbers; none if one of them is unknown or goes meanwhile.
 fn drop_some<'a>(of: &'a NamedCube, names: &'a [String]) -> BoxFuture<'a, Result<(), KylinError>> {
     async move {
-        for statement in drops_of(of.name(), &of.segments().await?, names)? {
-            of.run(&statement).await?;
-        }
-        Ok(())
+        let segments = of.segments().await?;
+        of.run(&drop_of(of.name(), &segments, names)?).await
     }
     .boxed()
 }

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::options::{StatementOption, parse_options, show_options};
-use super::parser::{expected, from_parser, peek_word};
+use super::parser::{expected, from_parser, parse_range, peek_word};
 use crate::error::Result;
 
 /// The parts of an `ALTER CUBE` statement.
@@ -25,8 +25,19 @@ pub struct AlterCube {
 pub struct DropSegments {
     /// The cube.
     pub name: ObjectName,
-    /// The first value of the range, and the first after it; all segments when absent.
-    pub range: Option<(Expr, Expr)>,
+    /// The segments to drop.
+    pub segments: DroppedSegments,
+}
+
+/// The segments that an `ALTER CUBE … DROP SEGMENTS` statement drops.
+#[derive(Debug, Clone)]
+pub enum DroppedSegments {
+    /// All segments of the cube.
+    All,
+    /// `FROM value TO value`: the first value of the range, and the first after it.
+    Range(Box<(Expr, Expr)>),
+    /// The segments of these numbers, as `SHOW SEGMENTS` tells them. Not empty.
+    Numbers(Vec<u64>),
 }
 
 /// One change of a cube.
@@ -73,6 +84,16 @@ pub fn parse_actions(parser: &mut DFParser<'_>) -> Result<Vec<AlterAction>> {
             return Ok(actions);
         }
     }
+}
+
+/// The part after `ALTER CUBE name DROP SEGMENTS`.
+pub fn parse_dropped_segments(parser: &mut DFParser<'_>) -> Result<DroppedSegments> {
+    if matches!(parser.parser.peek_token().token, Token::Number(..)) {
+        let numbers = parser.parser.parse_comma_separated(|parser| parser.parse_literal_uint());
+        return numbers.map(DroppedSegments::Numbers).map_err(from_parser);
+    }
+    let range = parse_range(parser)?;
+    Ok(range.map_or(DroppedSegments::All, |range| DroppedSegments::Range(Box::new(range))))
 }
 
 fn parse_verb(parser: &mut DFParser<'_>) -> Option<Verb> {
@@ -139,9 +160,13 @@ impl fmt::Display for AlterCube {
 impl fmt::Display for DropSegments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ALTER CUBE {} DROP SEGMENTS", self.name)?;
-        match &self.range {
-            Some((from, to)) => write!(f, " FROM {from} TO {to}"),
-            None => Ok(()),
+        match &self.segments {
+            DroppedSegments::All => Ok(()),
+            DroppedSegments::Range(range) => write!(f, " FROM {} TO {}", range.0, range.1),
+            DroppedSegments::Numbers(numbers) => {
+                let shown: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+                write!(f, " {}", shown.join(", "))
+            }
         }
     }
 }

@@ -47,7 +47,7 @@ pub enum Nyala {
     BuildCube(Box<BuildCube>),
     /// `ALTER CUBE name ADD …, DROP …`
     AlterCube(Box<AlterCube>),
-    /// `ALTER CUBE name DROP SEGMENTS [FROM … TO …]`
+    /// `ALTER CUBE name DROP SEGMENTS [FROM … TO … | number, …]`
     DropSegments(Box<DropSegments>),
     /// `DROP CUBE [IF EXISTS] name`
     DropCube {

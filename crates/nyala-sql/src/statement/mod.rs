@@ -51,7 +51,7 @@ mod written_columns;
 #[cfg(test)]
 mod fuzz;
 
-pub use alter::{AlterAction, AlterCube, DropSegments};
+pub use alter::{AlterAction, AlterCube, DropSegments, DroppedSegments};
 pub use ast::Kind;
 pub use ast::{
     Backup, BuildAction, BuildCube, CacheScope, CacheStatement, CreateCube, Nyala, PartitionClause,

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use super::alter::{AlterCube, DropSegments, parse_actions};
+use super::alter::{AlterCube, DropSegments, parse_actions, parse_dropped_segments};
 use super::ast::{
     Backup, BuildAction, BuildCube, CacheScope, CacheStatement, CreateCube, Kind, Nyala, Recommend,
     RecommendFor, Statement,
@@ -291,13 +291,14 @@ fn parse_alter_cube(parser: &mut DFParser<'_>) -> Result<Nyala> {
     let words = [peek_word(parser, 0), peek_word(parser, 1)];
     if words.each_ref().map(|word| word.as_deref().unwrap_or_default()) == ["DROP", "SEGMENTS"] {
         skip(parser, 2);
-        return Ok(Nyala::DropSegments(Box::new(DropSegments { name, range: parse_range(parser)? })));
+        let segments = parse_dropped_segments(parser)?;
+        return Ok(Nyala::DropSegments(Box::new(DropSegments { name, segments })));
     }
     Ok(Nyala::AlterCube(Box::new(AlterCube { name, actions: parse_actions(parser)? })))
 }
 
 /// `FROM value TO value`, if it stands next.
-fn parse_range(parser: &mut DFParser<'_>) -> Result<Option<(Expr, Expr)>> {
+pub fn parse_range(parser: &mut DFParser<'_>) -> Result<Option<(Expr, Expr)>> {
     if !parser.parser.parse_keyword(Keyword::FROM) {
         return Ok(None);
     }

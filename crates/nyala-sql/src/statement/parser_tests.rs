@@ -93,6 +93,7 @@ fn our_statements_and_others_side_by_side() {
         "alter cube s.c drop segments; Alter Cube c Drop Segments From date '2024-01-01' To x",
         "ALTER CUBE s.c DROP SEGMENTS; ALTER CUBE c DROP SEGMENTS FROM DATE '2024-01-01' TO x",
     );
+    check("alter cube c drop segments 7,8", "ALTER CUBE c DROP SEGMENTS 7, 8");
     check("cancel job 7", "CANCEL JOB 7");
     check("kill query 7; Kill Query 7 On Node 'a''b'", "KILL QUERY 7; KILL QUERY 7 ON NODE 'a''b'");
     check("backup to '/a' ; Backup To '/it''s' base '/b'", "BACKUP TO '/a'; BACKUP TO '/it''s' BASE '/b'");
@@ -120,6 +121,8 @@ fn mistakes_name_what_was_expected() {
     check_error("alter cube c drop dimension a as b", ErrorKind::Syntax, "expected end of statement");
     check_error("alter cube c drop segments, measure x", ErrorKind::Syntax, "expected end of statement");
     check_error("alter cube c drop segments from 1", ErrorKind::Syntax, "`TO` and the end of the range");
+    check_error("alter cube c drop segments 7,", ErrorKind::Syntax, "literal int");
+    check_error("alter cube c drop segments -7", ErrorKind::Syntax, "expected end of statement");
     check_error("alter cube c set (retention)", ErrorKind::Syntax, "=");
     check_error("alter cube c set (retention = )", ErrorKind::Syntax, "a value in single quotes");
     check_error("cancel job x", ErrorKind::Syntax, "literal int");

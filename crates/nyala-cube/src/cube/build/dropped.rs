@@ -1,6 +1,8 @@
 //! Which segments `ALTER CUBE … DROP SEGMENTS` drops.
 
-use nyala_model::{KeyRange, SegmentEntry, SegmentRange, SegmentState};
+use std::collections::BTreeSet;
+
+use nyala_model::{CubeEntry, KeyRange, SegmentEntry, SegmentRange, SegmentState};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::wanted::{check_filled, cut};
@@ -28,6 +30,34 @@ pub fn segments_in(cube: &ReadyCube, range: Option<KeyRange>) -> Result<Vec<Segm
         }
     }
     Ok(chosen)
+}
+
+/// The segments of these numbers. A segment without a range of values goes only with all others.
+///
+/// # Errors
+/// [`ErrorKind::UndefinedObject`] if the cube has no segment of one of the numbers: another one may hold its rows by now, and is not
+/// what the statement named.
+pub fn segments_numbered(cube: &CubeEntry, numbers: &[u64]) -> Result<Vec<SegmentEntry>> {
+    let existing: BTreeSet<u64> = cube.segments.iter().map(|segment| segment.id.0).collect();
+    let wanted: BTreeSet<u64> = numbers.iter().copied().collect();
+    if let Some(gone) = wanted.difference(&existing).next() {
+        let message = format!("cube `{}` has no segment `{gone}`", cube.name);
+        return Err(QueryError::new(ErrorKind::UndefinedObject, message)
+            .hint("it may have been dropped or built anew meanwhile; SHOW SEGMENTS lists the segments"));
+    }
+    let chosen = cube.segments.iter().filter(|segment| wanted.contains(&segment.id.0));
+    let mut without_range = chosen.clone().filter(|segment| !matches!(segment.range, SegmentRange::Keys(_)));
+    match without_range.next() {
+        Some(segment) if wanted.len() < existing.len() => {
+            let message = format!(
+                "segment `{}` of cube `{}` has no range of values, and goes with all others only",
+                segment.id, cube.name
+            );
+            Err(QueryError::new(ErrorKind::InvalidParameter, message)
+                .hint("without numbers, DROP SEGMENTS drops all of them"))
+        }
+        _ => Ok(chosen.cloned().collect()),
+    }
 }
 
 fn without_ranges(cube: &ReadyCube) -> QueryError {

@@ -41,7 +41,7 @@ mod work;
 mod writer;
 
 pub use background::Background;
-pub use dropped::segments_in;
+pub use dropped::{segments_in, segments_numbered};
 pub use extend::{extend, needs_rows};
 pub use filled::FilledSteps;
 pub use fold::due_fold_merge;

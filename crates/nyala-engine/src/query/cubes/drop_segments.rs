@@ -6,10 +6,10 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_catalog::Change;
-use nyala_cube::cube::build::{SegmentHome, segments_in};
+use nyala_cube::cube::build::{SegmentHome, segments_in, segments_numbered};
 use nyala_model::{CubeEntry, QualifiedName, SegmentEntry};
 use nyala_sql::error::Result;
-use nyala_sql::statement;
+use nyala_sql::statement::{self, DroppedSegments};
 
 use super::bounds::bounds;
 use super::build::{busy, find, missing};
@@ -46,19 +46,23 @@ async fn run(statement: &statement::DropSegments, execution: Execution<'_>) -> R
     Ok(Completion::of("ALTER CUBE"))
 }
 
+/// The segments that the statement names, as the cube is now. The caller has the right to change the cube.
 async fn chosen(
     statement: &statement::DropSegments,
     engine: &Engine,
     name: &QualifiedName,
     settings: &Settings,
 ) -> Result<Vec<SegmentEntry>> {
-    if statement.range.is_none() {
+    match &statement.segments {
         // Also of a cube that no longer fits its tables.
-        return Ok(entry(engine, name)?.segments.clone());
+        DroppedSegments::All => Ok(entry(engine, name)?.segments.clone()),
+        DroppedSegments::Numbers(numbers) => segments_numbered(&entry(engine, name)?, numbers),
+        DroppedSegments::Range(range) => {
+            let cube = find(engine, name)?;
+            let range = bounds(engine, Some((**range).clone()), &cube, settings).await?;
+            segments_in(&cube, range)
+        }
     }
-    let cube = find(engine, name)?;
-    let range = bounds(engine, statement.range.clone(), &cube, settings).await?;
-    segments_in(&cube, range)
 }
 
 fn entry(engine: &Engine, name: &QualifiedName) -> Result<Arc<CubeEntry>> {
