@@ -122,6 +122,20 @@ pub enum Change {
         statement: String,
         /// The new positions of its old dimensions.
         moves: DimensionMoves,
+        /// Whether the cube answered queries when the definition was made. Refused if it was switched since: the
+        /// definition would undo that.
+        answered: bool,
+    },
+    /// Lets a cube answer queries, or not. Its revision stays, so that builds which run are not refused.
+    SwitchCube {
+        /// The cube.
+        cube: CubeId,
+        /// The revision of the cube that the statement was made for. Refused if the cube has another by now.
+        revision: u32,
+        /// Whether queries are answered from it.
+        answers: bool,
+        /// The statement that would create it as it is now, for people.
+        statement: String,
     },
     /// Forgets a cube with its segments. Their files are not touched.
     DropCube {

@@ -74,8 +74,13 @@ fn edits(base: &CatalogSnapshot, id: u64, change: &Change) -> Edits {
             let cube = new_cube(CubeId(id), name, definition, statement);
             create_cube(base, cube, *if_not_exists)
         }
-        Change::AlterCube { cube, definition, statement, moves } => {
-            alter_cube(base, *cube, definition, statement, moves)
+        Change::AlterCube { cube, definition, statement, moves, answered } => {
+            let cube = find_cube_by_id(base, *cube)?;
+            check_switch(cube, *answered)?;
+            alter_cube(cube, definition, statement, moves)
+        }
+        Change::SwitchCube { cube, revision, answers, statement } => {
+            switch_cube(base, *cube, *revision, *answers, statement)
         }
         Change::DropCube { name, if_exists } => drop_cube(base, name, *if_exists),
         Change::BeginSegment { cube, revision, location, range, sources, node } => {
@@ -186,13 +191,11 @@ fn drop_cube(base: &CatalogSnapshot, name: &QualifiedName, if_exists: bool) -> E
 }
 
 fn alter_cube(
-    base: &CatalogSnapshot,
-    cube: CubeId,
+    cube: &Arc<CubeEntry>,
     definition: &CubeDefinition,
     statement: &str,
     moves: &DimensionMoves,
 ) -> Edits {
-    let cube = find_cube_by_id(base, cube)?;
     check_revision(cube, definition.revision.wrapping_sub(1))?;
     let mut edits = Vec::new();
     for segment in &cube.segments {
@@ -210,6 +213,18 @@ fn alter_cube(
         statement: statement.to_owned(),
     });
     Ok(edits)
+}
+
+/// A build that runs commits segments only, never a definition, so it cannot undo the switch.
+fn switch_cube(base: &CatalogSnapshot, cube: CubeId, revision: u32, answers: bool, statement: &str) -> Edits {
+    let cube = find_cube_by_id(base, cube)?;
+    check_revision(cube, revision)?;
+    if cube.definition.options.answers == answers {
+        return Ok(Vec::new());
+    }
+    let mut definition = cube.definition.clone();
+    definition.options.answers = answers;
+    Ok(vec![Edit::SetDefinition { cube: cube.as_ref().into(), definition, statement: statement.to_owned() }])
 }
 
 /// The remaining dimensions keep their order, so each set of dimensions only becomes a smaller number. In
@@ -280,6 +295,13 @@ fn extend_segment(base: &CatalogSnapshot, segment: SegmentId, revision: u32, cub
 
 fn check_revision(cube: &CubeEntry, revision: u32) -> Result<(), CatalogError> {
     if cube.definition.revision == revision {
+        return Ok(());
+    }
+    Err(CatalogError::Altered { name: cube.name.to_string() })
+}
+
+fn check_switch(cube: &CubeEntry, answered: bool) -> Result<(), CatalogError> {
+    if cube.definition.options.answers == answered {
         return Ok(());
     }
     Err(CatalogError::Altered { name: cube.name.to_string() })

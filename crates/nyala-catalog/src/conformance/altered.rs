@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nyala_model::{
-    CubeDefinition, CubeEntry, CuboidEntry, Dimension, DimensionMoves, DimensionSet, SegmentId,
+    CubeDefinition, CubeEntry, CubeOptions, CuboidEntry, Dimension, DimensionMoves, DimensionSet, SegmentId,
 };
 
 use super::fixtures::*;
@@ -60,6 +60,43 @@ pub async fn builds_of_another_revision_are_refused(backend: &dyn Backend) {
     subject.refuse(begin, refusal).await;
 }
 
+pub async fn a_switch_stops_no_build_and_no_alteration_undoes_it(backend: &dyn Backend) {
+    let subject = with_cube(backend, &["a"]).await;
+    let ready = subject.begin("revenue").await;
+    subject.make(publish(ready)).await;
+    let building = subject.begin("revenue").await;
+    let before = subject.cube("revenue");
+    let switch = |cube: &CubeEntry, answers: bool| Change::SwitchCube {
+        cube: cube.id,
+        revision: cube.definition.revision,
+        answers,
+        statement: format!("CREATE CUBE switched {answers}"),
+    };
+    subject.make(switch(&before, false)).await;
+    let options = CubeOptions { answers: false, ..before.definition.options.clone() };
+    let expected = CubeEntry {
+        definition: CubeDefinition { options, ..before.definition.clone() },
+        statement: "CREATE CUBE switched false".to_owned(),
+        ..before.as_ref().clone()
+    };
+    assert_eq!(*Subject::open(backend).await.cube("revenue"), expected);
+    subject.forgive(switch(&before, false)).await;
+    // The build goes on, and begins further segments.
+    subject.make(Change::AddCuboid { segment: building, cuboid: cuboid(1, 10) }).await;
+    subject.make(publish(building)).await;
+    subject.make(extend(building, &before, cuboid(0, 1))).await;
+    let off = subject.cube("revenue");
+    assert!(!off.definition.options.answers);
+    let refusal = "cube `public.revenue` was altered meanwhile; run the statement again";
+    let moves = || DimensionMoves(vec![Some(0)]);
+    subject.refuse(alter(&before, next(&before, &["a"], &[1, 0]), moves()), refusal).await;
+    subject.make(alter(&off, next(&off, &["a"], &[1, 0]), moves())).await;
+    assert!(!subject.cube("revenue").definition.options.answers);
+    subject.refuse(switch(&off, true), refusal).await;
+    subject.make(switch(&subject.cube("revenue"), true)).await;
+    assert!(subject.cube("revenue").definition.options.answers);
+}
+
 pub async fn segments_being_built_end_with_their_cells(backend: &dyn Backend) {
     let subject = with_cube(backend, &["a"]).await;
     let building = subject.begin("revenue").await;
@@ -100,7 +137,8 @@ fn extend(segment: SegmentId, cube: &CubeEntry, cuboid: CuboidEntry) -> Change {
 
 fn alter(cube: &CubeEntry, definition: CubeDefinition, moves: DimensionMoves) -> Change {
     let statement = "CREATE CUBE altered".to_owned();
-    Change::AlterCube { cube: cube.id, definition: Box::new(definition), statement, moves }
+    let answered = cube.definition.options.answers;
+    Change::AlterCube { cube: cube.id, definition: Box::new(definition), statement, moves, answered }
 }
 
 /// The definition with other dimensions and grouping sets, as its next revision.

@@ -52,6 +52,7 @@ macro_rules! conformance_tests {
             altered: [
                 cuboids_move_with_their_dimensions,
                 builds_of_another_revision_are_refused,
+                a_switch_stops_no_build_and_no_alteration_undoes_it,
                 segments_being_built_end_with_their_cells,
                 a_ready_segment_takes_what_it_lacks,
             ],

@@ -201,6 +201,10 @@ fn a_build_of_a_node_that_died_is_made_by_another() {
     assert!(refused.body.contains("is being built or altered on another node"), "{}", refused.body);
     let refused = other.try_query("ALTER CUBE c ADD MEASURE max(v)");
     assert!(refused.body.contains("is being built or altered on another node"), "{}", refused.body);
+    for (answers, shown) in [("off", "false"), ("on", "true")] {
+        other.query(&format!("ALTER CUBE c SET (answers = {answers})"));
+        assert_eq!(other.query("SELECT answers FROM system.cubes"), [[shown]]);
+    }
     drop(one);
     building.join().unwrap();
     assert_eq!(other.query("SELECT state FROM system.jobs"), [["running"]]);

@@ -1,11 +1,14 @@
 //! Cubes that are switched off: they answer no query, and are built and kept all the same.
 
+use std::time::Duration;
+
 use arrow::array::{Int64Array, RecordBatch};
 use nyala_engine::{Answer, ErrorKind};
 
 use crate::batch;
 use crate::harness::{TestEngine, parsed, write_parquet};
 use crate::plans::becomes_ready;
+use crate::program::PATIENCE;
 
 const SUM: &str = "SELECT shop, sum(amount) FROM sales WHERE shop > 2 GROUP BY shop";
 const REASON: &str = "it is switched off; run ALTER CUBE public.c SET (answers = on)";
@@ -55,6 +58,45 @@ async fn a_cube_that_is_off_answers_nothing_and_is_built_all_the_same() {
     test.run("ALTER CUBE c SET (answers = on)").await;
     test.check_hit(SUM).await;
     assert_eq!(shown(&test).await, ["ready", "true"]);
+}
+
+/// A switch waits for no build, and what the build commits afterwards leaves the switch as it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cube_is_switched_while_it_is_built() {
+    let test = TestEngine::new().await;
+    test.table("sales", &[rows(0, 200_000)]).await;
+    test.run(
+        "CREATE CUBE c AS SELECT shop, amount, sum(amount), count(*) FROM sales GROUP BY CUBE (shop, amount)",
+    )
+    .await;
+    test.run("BUILD CUBE c").await;
+    let job = async || test.run("SHOW JOBS").await.remove(0).remove(3);
+    for (answers, other) in [("off", "on"), ("on", "off")] {
+        // Once in a while the build has ended before the switch is made.
+        loop {
+            test.run("REFRESH CUBE c WITH (wait = off)").await;
+            test.run(&format!("ALTER CUBE c SET (answers = {answers})")).await;
+            let meanwhile = job().await == "running";
+            let ended = async {
+                while job().await == "running" {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, ended).await.expect("the build does not end");
+            assert_eq!(job().await, "done");
+            assert_eq!(shown(&test).await, ["ready", if answers == "on" { "true" } else { "false" }]);
+            if meanwhile {
+                break;
+            }
+            test.run(&format!("ALTER CUBE c SET (answers = {other})")).await;
+        }
+        match answers {
+            "on" => test.check_hit(SUM).await,
+            _ => test.check_miss(SUM, REASON).await,
+        }
+        let statement = test.run("SHOW CREATE CUBE c").await.remove(0).remove(2);
+        assert_eq!(statement.contains("answers = 'off'"), answers == "off", "{statement}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

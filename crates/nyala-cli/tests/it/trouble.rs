@@ -61,6 +61,7 @@ async fn a_state_version_that_is_not_known_is_never_read() {
         statement: entry.statement.clone(),
         moves: DimensionMoves((0..definition.dimensions.len()).map(Some).collect()),
         definition: Box::new(definition),
+        answered: true,
     };
     test.engine.catalog().commit(change).await.unwrap();
     reopen_snapshot(&test).await;

@@ -18,6 +18,7 @@ use super::statement::{create_of, query_of};
 /// A cube as it will be.
 #[derive(Debug, Clone)]
 pub struct Alteration {
+    /// Its definition.
     pub definition: CubeDefinition,
     /// The statement that would create it so.
     pub statement: String,

@@ -35,7 +35,7 @@ mod statement;
 mod trial;
 
 pub use advice::{Advice, advise, stars, without_covered};
-pub use alter::alter;
+pub use alter::{Alteration, alter};
 pub use block::{read_as, table_of};
 pub use compile::{CompiledCube, compile};
 pub use coverage::{Coverage, Listings, fingerprints, show_damage};

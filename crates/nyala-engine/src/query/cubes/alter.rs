@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_catalog::Change;
-use nyala_cube::cube::alter;
 use nyala_cube::cube::build::SegmentHome;
+use nyala_cube::cube::{Alteration, ReadyCube, alter};
 use nyala_model::{CatalogSnapshot, CubeEntry, CuboidEntry, QualifiedName};
 use nyala_sql::error::{QueryError, Result};
 use nyala_sql::statement::{AlterAction, AlterCube};
@@ -17,7 +17,9 @@ use super::upkeep::drop_outdated;
 use crate::query::answer::{Answer, Completion};
 use crate::query::authorize::Caller;
 use crate::query::command::Command;
+use crate::query::engine::Engine;
 use crate::query::execution::Execution;
+use crate::session::Settings;
 
 /// `ALTER CUBE`.
 pub struct Alter<'s>(pub &'s AlterCube);
@@ -48,26 +50,59 @@ fn adds(action: &AlterAction) -> bool {
     }
 }
 
-/// Changes a cube between builds. Running queries go on with the cube they saw.
+/// Whether the action sets nothing but whether queries are answered from the cube.
+fn switches(action: &AlterAction) -> bool {
+    matches!(action, AlterAction::Set(options) if options.iter().all(|option| option.name == "answers"))
+}
+
+/// Running queries go on with the cube they saw.
 async fn run(statement: &AlterCube, execution: Execution<'_>) -> Result<Answer> {
-    let (engine, settings) = (execution.engine(), &execution.settings);
+    if statement.actions.iter().all(switches) {
+        switch(statement, &execution).await?;
+    } else {
+        change(statement, &execution).await?;
+    }
+    Ok(Completion::of("ALTER CUBE"))
+}
+
+/// Switches a cube on or off, also while it is built or altered: that takes no right to change the cube, because it changes no
+/// segment, and neither a build nor an alteration can undo it.
+async fn switch(statement: &AlterCube, execution: &Execution<'_>) -> Result<()> {
+    let (engine, name) = (execution.engine(), execution.name(&statement.name)?);
+    if engine.catalog().is_shared() {
+        engine.catalog().refresh().await?;
+        engine.snapshots.refresh().await?;
+    }
+    let cube = find(engine, &name)?;
+    let alteration = planned(engine, &cube, statement, &execution.settings).await?;
+    let change = Change::SwitchCube {
+        cube: cube.entry.id,
+        revision: cube.entry.definition.revision,
+        answers: alteration.definition.options.answers,
+        statement: alteration.statement,
+    };
+    let switched = async {
+        engine.catalog().commit(change).await?;
+        engine.snapshots.refresh().await
+    };
+    // Made even if the statement stops waiting.
+    execution.deadline.hand_over(switched).await
+}
+
+/// Changes a cube between builds.
+async fn change(statement: &AlterCube, execution: &Execution<'_>) -> Result<()> {
+    let engine = execution.engine();
     let name = execution.name(&statement.name)?;
     let _taken = engine.building.jobs.take(&name).ok_or_else(|| busy(&name))?;
     let lease = lease(engine, find(engine, &name)?.entry.id, &name).await?;
     let cube = find(engine, &name)?;
-    let context = engine.snapshots.current();
-    let (state, limits) = (context.state(settings), *engine.snapshots.limits());
-    let (planned, actions) = (Arc::clone(&cube), statement.actions.clone());
-    let work = async move {
-        let compiled = planned.compiled.as_ref().map_err(QueryError::internal)?;
-        alter(&planned.entry, compiled, &actions, &state, &limits).await
-    };
-    let alteration = engine.runtime.threads.plan(work).await?;
+    let alteration = planned(engine, &cube, statement, &execution.settings).await?;
     let change = Change::AlterCube {
         cube: cube.entry.id,
         definition: Box::new(alteration.definition),
         statement: alteration.statement,
         moves: alteration.moves,
+        answered: cube.answers(),
     };
     let home = engine.segment_home(Some(lease.into()));
     let altered = async {
@@ -78,8 +113,23 @@ async fn run(statement: &AlterCube, execution: Execution<'_>) -> Result<Answer> 
     };
     // Made even if the statement stops waiting.
     execution.deadline.hand_over(altered).await?;
-    drop_outdated(engine, &home, &name).await?;
-    Ok(Completion::of("ALTER CUBE"))
+    drop_outdated(engine, &home, &name).await
+}
+
+/// The cube as the statement makes it.
+async fn planned(
+    engine: &Engine,
+    cube: &Arc<ReadyCube>,
+    statement: &AlterCube,
+    settings: &Settings,
+) -> Result<Alteration> {
+    let (state, limits) = (engine.snapshots.current().state(settings), *engine.snapshots.limits());
+    let (cube, actions) = (Arc::clone(cube), statement.actions.clone());
+    let work = async move {
+        let compiled = cube.compiled.as_ref().map_err(QueryError::internal)?;
+        alter(&cube.entry, compiled, &actions, &state, &limits).await
+    };
+    engine.runtime.threads.plan(work).await
 }
 
 /// Deletes the files that the cube no longer needs, once no query can be reading them.
