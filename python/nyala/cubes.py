@@ -91,7 +91,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A line of `RECOMMEND CUBE`. `statement` is to be run; None in lines that tell why no cube would serve."""
+    """A line of `RECOMMEND CUBE`. `statement` is to be run.
+
+    It is None in lines that tell why no cube would serve, or that a cube is switched off.
+    """
 
     statement: str | None
     queries: int | None

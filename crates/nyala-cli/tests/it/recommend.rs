@@ -82,6 +82,37 @@ async fn what_no_cube_can_serve_has_its_reason() {
     test.error("RECOMMEND CUBE FOR TABLE none", ErrorKind::UndefinedTable, "`public.none`").await;
 }
 
+/// Queries could not read a cube that is switched off, so that it is not called unused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cube_that_is_off_is_told_as_such() {
+    let test = shop_star().await;
+    test.run("CREATE CUBE c AS SELECT shop, max(quantity) FROM sales GROUP BY shop").await;
+    test.run("BUILD CUBE c").await;
+    for function in ["sum", "count", "min", "max", "avg"] {
+        for column in ["quantity", "price"] {
+            for group in ["product", "day"] {
+                test.run(&format!("SELECT {group}, {function}({column}) FROM sales GROUP BY {group}")).await;
+            }
+        }
+    }
+    let told = async || -> Vec<[String; 2]> {
+        let rows = test.run("RECOMMEND CUBE FOR TABLE sales").await.into_iter();
+        let of_cube = rows.filter(|row| row[0] == "DROP CUBE public.c" || row[7].contains("`public.c`"));
+        of_cube.map(|row| [row[0].clone(), row[7].clone()]).collect()
+    };
+    let advice = async || -> Vec<String> {
+        test.run("ANALYZE CUBE c").await.into_iter().map(|row| row[5].clone()).collect()
+    };
+    let unused = "none of 20 different queries over `public.sales` read it since it was built";
+    assert_eq!(told().await, [["DROP CUBE public.c", unused]]);
+    assert_eq!(advice().await, ["not used"]);
+    test.run("ALTER CUBE c SET (answers = off)").await;
+    let off = "cube `public.c` is switched off, so no query reads it; \
+               ALTER CUBE public.c SET (answers = on) switches it on";
+    assert_eq!(told().await, [["NULL", off]]);
+    assert_eq!(advice().await, ["switched off"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_star_schema_benchmark_is_served_by_what_is_proposed() {
     let star = Star::generate("0.01");

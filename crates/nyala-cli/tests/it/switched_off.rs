@@ -12,6 +12,8 @@ use crate::program::PATIENCE;
 
 const SUM: &str = "SELECT shop, sum(amount) FROM sales WHERE shop > 2 GROUP BY shop";
 const REASON: &str = "it is switched off; run ALTER CUBE public.c SET (answers = on)";
+/// Of a cube that could not answer if it were on.
+const UNFIT: &str = "cube `public.c` not used: it is switched off, and could not answer: ";
 
 fn rows(from: i64, to: i64) -> RecordBatch {
     batch!(
@@ -45,7 +47,7 @@ async fn a_cube_that_is_off_answers_nothing_and_is_built_all_the_same() {
     test.check_miss(SUM, REASON).await;
     assert_eq!(shown(&test).await, ["ready", "false"]);
     write_parquet(&test.path("sales/more.parquet"), &[rows(600, 700)]);
-    test.check_miss(SUM, REASON).await;
+    test.check_miss(SUM, UNFIT).await;
     assert_eq!(shown(&test).await, ["stale", "false"]);
     test.run("BUILD CUBE c").await;
     assert_eq!(shown(&test).await, ["ready", "false"]);
@@ -129,9 +131,31 @@ async fn another_cube_answers_in_its_place() {
     assert!(report.starts_with("answered from cube `public.wide`"), "{report}");
     assert!(report.contains(&format!("cube `public.c` not used: {REASON}")), "{report}");
     test.check_same(SUM).await;
-    // What no cube could answer has this reason, too.
-    test.check_miss("SELECT count(*) FROM sales AS a FULL JOIN sales AS b ON a.amount = b.shop", REASON)
-        .await;
+    test.run("ALTER CUBE c SET (answers = on)").await;
+    test.run("ALTER CUBE wide SET (answers = off)").await;
+    let report = test.explain(SUM).await;
+    assert!(report.starts_with("answered from cube `public.c`"), "{report}");
+    let larger = "cube `public.wide` not used: it is switched off, and it would read ";
+    assert!(report.contains(larger) && report.contains("more than the chosen one"), "{report}");
+    assert!(!report.contains("ALTER CUBE"), "{report}");
+}
+
+/// To switch a cube on is advised only where it would answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cube_that_could_not_answer_has_its_reason() {
+    let test = sales().await;
+    test.run("ALTER CUBE c SET (answers = off)").await;
+    for (query, reason) in [
+        ("SELECT count(*) FROM sales AS a FULL JOIN sales AS b ON a.amount = b.shop", ""),
+        ("SELECT amount, count(*) FROM sales GROUP BY amount", "`sales.amount` is not computable"),
+        ("SELECT shop, min(amount) FROM sales GROUP BY shop", "it has no measure"),
+    ] {
+        test.check_miss(query, &format!("{UNFIT}{reason}")).await;
+        assert!(!test.explain(query).await.contains("ALTER CUBE"), "{query}");
+    }
+    test.check_miss(SUM, REASON).await;
+    test.run("ALTER CUBE c DROP SEGMENTS").await;
+    test.check_miss(SUM, &format!("{UNFIT}it has not been built; run BUILD CUBE")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -160,24 +160,44 @@ fn misses(forms: &[Form], best: Option<&Answer<'_>>, routing: &Routing<'_>) -> V
     let cubes = over.into_iter().flat_map(|(_, index)| index.cubes());
     let others = cubes.filter(|cube| best.is_none_or(|best| best.cube.entry.id != cube.entry.id));
     let reason = |cube: &Arc<ReadyCube>| {
-        let reason = match answer(&cube.at(routing.pins), forms, routing.simplify) {
-            Ok(loser) => loser.why_not_chosen(best),
-            Err(miss) => miss.to_string(),
-        };
-        (cube.entry.name.to_string(), reason)
+        let cube = cube.at(routing.pins);
+        (cube.entry.name.to_string(), why_not(&cube, answer(&cube, forms, routing.simplify), best))
     };
     others.take(enough).map(reason).collect()
 }
 
-/// The answer of a cube to the first form that it can answer, or why it cannot answer the query as it is written.
+/// Why the cube that has this answer is not used. To switch it on is advised only if it would be chosen then.
+fn why_not(
+    cube: &ReadyCube,
+    answer: std::result::Result<Answer<'_>, Miss>,
+    best: Option<&Answer<'_>>,
+) -> String {
+    match answer {
+        Err(miss) => unfit(cube, &miss),
+        Ok(loser) if cube.answers() => loser.why_not_chosen(best),
+        Ok(chosen) if best.is_none_or(|best| chosen.rows() < best.rows()) => {
+            format!("it is switched off; run {}", cube.switch_on())
+        }
+        Ok(loser) => format!("it is switched off, and {}", loser.why_not_chosen(best)),
+    }
+}
+
+/// Why the cube is not used, which cannot answer for the reason `miss`.
+fn unfit(cube: &ReadyCube, miss: &Miss) -> String {
+    if cube.answers() {
+        miss.to_string()
+    } else {
+        format!("it is switched off, and could not answer: {miss}")
+    }
+}
+
+/// The answer of a cube to the first form that it can answer, or why it cannot answer the query as it is written. Whether it is switched
+/// off does not count.
 fn answer<'a>(
     cube: &'a ReadyCube,
     forms: &'a [Form],
     simplify: &SimplifyContext,
 ) -> std::result::Result<Answer<'a>, Miss> {
-    if let Some(reason) = cube.why_off() {
-        return Err(Miss::new(reason));
-    }
     let compiled = cube.compiled.as_ref().map_err(|reason| Miss::new(reason.clone()))?;
     let mut first = None;
     for form in forms {
@@ -258,8 +278,7 @@ fn report_unfit(aggregate: &Aggregate, routing: &Routing<'_>, miss: &Miss, repor
         Ok(TreeNodeRecursion::Continue)
     });
     let cubes = facts.iter().flat_map(|table| routing.cubes.over_table(table));
-    let reason = |cube: &Arc<ReadyCube>| cube.why_off().unwrap_or_else(|| miss.to_string());
-    let lines = cubes.map(|cube| (cube.entry.name.to_string(), reason(cube)));
+    let lines = cubes.map(|cube| (cube.entry.name.to_string(), unfit(cube, miss)));
     let misses: Vec<(String, String)> = lines.take(if routing.explains { usize::MAX } else { 1 }).collect();
     if !misses.is_empty() {
         report.blocks.push(BlockReport { chosen: None, misses });

@@ -63,13 +63,14 @@ async fn run(name: &ObjectName, execution: Execution<'_>) -> Result<Answer> {
     let lattice = cube.definition.lattice();
     let mut rows: Vec<Row> = lattice.sets().iter().map(|set| row(cube, *set, &history)).collect();
     rows.sort_by_key(|row| (row.hits, std::cmp::Reverse(row.bytes)));
+    let advice = if cube.definition.options.answers { "not used" } else { "switched off" };
     let columns: Vec<ArrayRef> = vec![
         texts(rows.iter().map(|row| Some(row.cuboid.as_str()))),
         numbers(rows.iter().map(|row| Some(row.rows))),
         numbers(rows.iter().map(|row| Some(row.bytes))),
         numbers(rows.iter().map(|row| Some(row.hits))),
         times(rows.iter().map(|row| row.last_used_ms)),
-        texts(rows.iter().map(|row| (row.hits == 0).then_some("not used"))),
+        texts(rows.iter().map(|row| (row.hits == 0).then_some(advice))),
     ];
     execution.columns(schema(), columns)
 }

@@ -15,7 +15,7 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{self, RecommendFor, StatementLimits, folded};
 
 use super::budget::{Budget, Proposal};
-use super::unused::{Unneeded, unneeded};
+use super::unused::{Cause, Unread, unread_cubes};
 use crate::query::answer::Answer;
 use crate::query::authorize::Caller;
 use crate::query::columns::{number, numbers, text, texts};
@@ -57,10 +57,11 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// A line of the answer: a proposed cube, a cube to drop, or queries without one.
+/// A line of the answer: a proposed cube, a cube that queries do not read, with the statement that drops it if they do not need it, or
+/// queries without a cube.
 enum Line {
     Cube { statement: String, advice: Advice },
-    Unneeded { statement: String, reason: String, cells: u64, bytes: u64 },
+    Unread { statement: Option<String>, reason: String, cells: u64, bytes: u64 },
     Unserved { entries: Vec<QueryHistoryEntry>, reason: String },
 }
 
@@ -79,7 +80,7 @@ async fn run(wish: &statement::Recommend, execution: Execution<'_>) -> Result<An
     let work = async move {
         let advisor = Advisor { context: &context, state: &state, limits: &limits, budget };
         let mut lines = advisor.proposals(&history).await?;
-        lines.extend(drops(&snapshot, &history));
+        lines.extend(unread(&snapshot, &history));
         Ok(lines)
     };
     let lines = Task::spawn(&engine.runtime.threads, execution.running.scope(), work).join().await?;
@@ -126,18 +127,25 @@ fn is_served(entry: &QueryHistoryEntry, snapshot: &CatalogSnapshot) -> bool {
     })
 }
 
-/// Cubes that the history makes unneeded.
-fn drops(snapshot: &CatalogSnapshot, history: &[QueryHistoryEntry]) -> Vec<Line> {
+/// Cubes over the tables of the history that queries do not read.
+fn unread(snapshot: &CatalogSnapshot, history: &[QueryHistoryEntry]) -> Vec<Line> {
     let near: Vec<&QueryHistoryEntry> = history.iter().collect();
     let tables: BTreeSet<&QualifiedName> =
         history.iter().flat_map(|entry| entry.shape.tables.iter().map(|table| &table.table)).collect();
-    let all = unneeded(snapshot, &near).into_iter();
+    let all = unread_cubes(snapshot, &near).into_iter();
     let all = all.filter(|one| one.cube.definition.sources.first().is_some_and(|fact| tables.contains(fact)));
-    let line = |Unneeded { cube, reason }: Unneeded<'_>| {
+    let line = |Unread { cube, cause }: Unread<'_>| {
         let cuboids = || cube.segments.iter().flat_map(|segment| &segment.cuboids);
-        let statement = format!("DROP CUBE {}.{}", quoted(&cube.name.schema), quoted(&cube.name.name));
+        let name = format!("{}.{}", quoted(&cube.name.schema), quoted(&cube.name.name));
+        let (statement, reason) = match cause {
+            Cause::Unneeded(reason) => (Some(format!("DROP CUBE {name}")), reason),
+            Cause::Off => {
+                let switch = format!("ALTER CUBE {name} SET (answers = on) switches it on");
+                (None, format!("cube `{}` is switched off, so no query reads it; {switch}", cube.name))
+            }
+        };
         let (cells, bytes) = (cuboids().map(|c| c.rows).sum(), cuboids().map(|c| c.bytes).sum());
-        Line::Unneeded { statement, reason, cells, bytes }
+        Line::Unread { statement, reason, cells, bytes }
     };
     all.map(line).collect()
 }
@@ -232,7 +240,7 @@ fn columns(lines: &[Line], total_us: u64) -> Vec<ArrayRef> {
         Line::Cube { advice, .. } => {
             [Some(advice.cuboids as u64), Some(advice.cells), Some(advice.bytes), Some(advice.rows)]
         }
-        Line::Unneeded { cells, bytes, .. } => [None, Some(*cells), Some(*bytes), None],
+        Line::Unread { cells, bytes, .. } => [None, Some(*cells), Some(*bytes), None],
         Line::Unserved { .. } => [None; 4],
     };
     let size = |n: usize| numbers(lines.iter().map(move |line| sizes(line).get(n).copied().flatten()));
@@ -243,7 +251,8 @@ fn columns(lines: &[Line], total_us: u64) -> Vec<ArrayRef> {
     });
     vec![
         texts(lines.iter().map(|line| match line {
-            Line::Cube { statement, .. } | Line::Unneeded { statement, .. } => Some(statement.as_str()),
+            Line::Cube { statement, .. } => Some(statement.as_str()),
+            Line::Unread { statement, .. } => statement.as_deref(),
             Line::Unserved { .. } => None,
         })),
         numbers(lines.iter().map(|line| Some(entries_of(line).iter().map(|entry| entry.asked).sum()))),
@@ -254,7 +263,7 @@ fn columns(lines: &[Line], total_us: u64) -> Vec<ArrayRef> {
         size(3),
         texts(lines.iter().map(|line| match line {
             Line::Cube { .. } => None,
-            Line::Unneeded { reason, .. } | Line::Unserved { reason, .. } => Some(reason.as_str()),
+            Line::Unread { reason, .. } | Line::Unserved { reason, .. } => Some(reason.as_str()),
         })),
     ]
 }
@@ -262,7 +271,7 @@ fn columns(lines: &[Line], total_us: u64) -> Vec<ArrayRef> {
 fn entries_of(line: &Line) -> &[QueryHistoryEntry] {
     match line {
         Line::Cube { advice, .. } => &advice.served,
-        Line::Unneeded { .. } => &[],
+        Line::Unread { .. } => &[],
         Line::Unserved { entries, .. } => entries,
     }
 }

@@ -1,37 +1,47 @@
-//! Cubes that no recorded query needs.
+//! Cubes that no recorded query needs, and cubes that no query may use.
 
 use nyala_model::{CatalogSnapshot, CubeEntry, QueryHistoryEntry, SegmentState};
 
 /// Different queries over its fact table that a cube must have left to others before it is called unused.
 const MIN_SHAPES: usize = 20;
 
-/// A cube to drop.
-pub struct Unneeded<'a> {
+/// A cube that queries do not read.
+pub struct Unread<'a> {
     pub cube: &'a CubeEntry,
-    pub reason: String,
+    pub cause: Cause,
 }
 
-/// Cubes of `snapshot` that are the same as another one, or that none of many queries read since they were built. One that is
-/// switched off is neither: no query could read it.
-pub fn unneeded<'a>(snapshot: &'a CatalogSnapshot, history: &[&QueryHistoryEntry]) -> Vec<Unneeded<'a>> {
-    let answering = snapshot.cubes.values().filter(|cube| cube.definition.options.answers);
-    let cubes: Vec<&CubeEntry> = answering.map(AsRef::as_ref).collect();
-    let reason = |(i, cube): (usize, &&'a CubeEntry)| {
-        let twin = cubes.iter().take(i).find(|other| is_same(other, cube));
+/// Why queries do not read a cube.
+pub enum Cause {
+    /// It is switched off. The history cannot tell whether queries would read it.
+    Off,
+    /// No query needs it, for this reason.
+    Unneeded(String),
+}
+
+/// Cubes of `snapshot` that are the same as another one, or that none of many queries read since they were built; then those that are
+/// switched off.
+pub fn unread_cubes<'a>(snapshot: &'a CatalogSnapshot, history: &[&QueryHistoryEntry]) -> Vec<Unread<'a>> {
+    let all = snapshot.cubes.values().map(|cube| &**cube);
+    let (answering, off): (Vec<&CubeEntry>, Vec<&CubeEntry>) =
+        all.partition(|cube: &&CubeEntry| cube.definition.options.answers);
+    let to_drop = answering.iter().copied().enumerate().filter_map(|(i, cube)| {
+        let twin = answering.iter().take(i).find(|other| is_same(other, cube));
         let reason = match twin {
             Some(twin) => format!("cube `{}` is the same", twin.name),
-            None => unread(cube, history)?,
+            None => unneeded(cube, history)?,
         };
-        Some(Unneeded { cube, reason })
-    };
-    cubes.iter().enumerate().filter_map(reason).collect()
+        Some(Unread { cube, cause: Cause::Unneeded(reason) })
+    });
+    let off = off.into_iter().map(|cube| Unread { cube, cause: Cause::Off });
+    to_drop.chain(off).collect()
 }
 
 fn is_same(one: &CubeEntry, other: &CubeEntry) -> bool {
     one.definition.same_cells(&other.definition) && one.definition.partition == other.definition.partition
 }
 
-fn unread(cube: &CubeEntry, history: &[&QueryHistoryEntry]) -> Option<String> {
+fn unneeded(cube: &CubeEntry, history: &[&QueryHistoryEntry]) -> Option<String> {
     let ready = cube.segments.iter().filter(|segment| segment.state == SegmentState::Ready);
     let built_at_ms = ready.map(|segment| segment.built_at_ms).min()?;
     let fact = cube.definition.sources.first()?;

@@ -43,13 +43,10 @@ impl ReadyCube {
         self.entry.definition.options.answers
     }
 
-    /// Why no query is answered from it, if it is switched off.
-    pub fn why_off(&self) -> Option<String> {
+    /// The statement that lets queries be answered from it.
+    pub fn switch_on(&self) -> String {
         let QualifiedName { schema, name } = &self.entry.name;
-        (!self.answers()).then(|| {
-            let name = format!("{}.{}", quoted(schema), quoted(name));
-            format!("it is switched off; run ALTER CUBE {name} SET (answers = on)")
-        })
+        format!("ALTER CUBE {}.{} SET (answers = on)", quoted(schema), quoted(name))
     }
 
     /// Whether it reads a live table.
