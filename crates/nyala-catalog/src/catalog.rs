@@ -23,7 +23,7 @@ use crate::store::CatalogStore;
 /// The catalog of one process; clones share everything.
 ///
 /// Readers call [`snapshot`](Self::snapshot) and never wait. Writers wait for each other, so that the
-/// published versions only grow.
+/// published versions only grow, unless a shared database goes back to an older state.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     shared: Arc<Shared>,
@@ -34,7 +34,7 @@ struct Shared {
     store: Arc<dyn CatalogStore>,
     /// Written only by [`Shared::publish`].
     current: ArcSwap<CatalogSnapshot>,
-    /// Set after `current`: a reader that sees a version here finds that snapshot or a newer one.
+    /// Set after `current`: a reader that sees a version here finds that snapshot or one that was published later.
     versions: watch::Sender<SnapshotVersion>,
     /// Held from before a snapshot is made until it is published.
     turn: Mutex<()>,
@@ -151,11 +151,13 @@ impl Catalog {
     }
 
     /// Publishes the commits of other processes since then, and returns the current snapshot. Reads one
-    /// row when nothing has changed, so that it can be polled.
+    /// row when nothing has changed, so that it can be polled. If a shared database went back to an older state, that state is
+    /// published.
     pub async fn refresh(&self) -> Result<Arc<CatalogSnapshot>, CatalogError> {
         let _turn = self.shared.turn.lock().await;
-        if self.shared.store.version().await? > self.snapshot().version {
-            self.shared.publish(self.shared.store.load_after(&self.snapshot()).await?);
+        let known = self.snapshot();
+        if !self.shared.store.is_newest(&known).await? {
+            self.shared.publish(self.shared.store.load_after(&known).await?);
         }
         Ok(self.snapshot())
     }
@@ -247,10 +249,11 @@ impl Shared {
         })
     }
 
-    /// The caller holds `turn`, so no other task replaces the snapshot in between.
+    /// The caller holds `turn`, so no other task replaces the snapshot in between. What the store has counts, whatever the
+    /// versions: see [`CatalogStore::load_after`].
     fn publish(&self, mut next: CatalogSnapshot) {
         let previous = self.current.load_full();
-        if next.version <= previous.version {
+        if next.is_same_version(&previous) {
             return;
         }
         share_equal(&previous.tables, &mut next.tables);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nyala_model::{
     CatalogSnapshot, JobEntry, JobId, JobKind, LeaseEntry, NodeEntry, NodeId, QualifiedName,
-    QueryHistoryEntry, SegmentId, SnapshotVersion,
+    QueryHistoryEntry, SegmentId,
 };
 
 use crate::change::Change;
@@ -23,10 +23,11 @@ pub trait CatalogStore: Send + Sync + Debug {
     /// Reads everything, as of one transaction.
     async fn load(&self) -> Result<CatalogSnapshot, CatalogError>;
 
-    /// The version [`load`](Self::load) would return now, without reading anything else.
-    async fn version(&self) -> Result<SnapshotVersion, CatalogError>;
+    /// Whether [`load`](Self::load) would return `known` now. Reads the newest change, and no entries.
+    async fn is_newest(&self, known: &CatalogSnapshot) -> Result<bool, CatalogError>;
 
-    /// The catalog as it is now, made from `known` if this costs less than reading everything.
+    /// The catalog as it is now, made from `known` if this costs less than reading everything. Its version may be lower: a
+    /// shared database may go back to an older state.
     async fn load_after(&self, known: &CatalogSnapshot) -> Result<CatalogSnapshot, CatalogError>;
 
     /// Returns when another process may have made a change, or never if that cannot be known.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Roles;
 use crate::cube::CubeEntry;
-use crate::ids::{NodeId, SegmentId, SnapshotVersion, TableId};
+use crate::ids::{ChangeId, NodeId, SegmentId, SnapshotVersion, TableId};
 use crate::lattice::DimensionSet;
 use crate::name::QualifiedName;
 use crate::range::KeyRange;
@@ -317,6 +317,8 @@ pub struct CuboidFile {
 pub struct CatalogSnapshot {
     /// Counts the transactions of the catalog.
     pub version: SnapshotVersion,
+    /// The change that made this version.
+    pub change: ChangeId,
     /// All schemas, empty ones included.
     pub schemas: BTreeSet<String>,
     /// Tables by name.
@@ -330,6 +332,11 @@ pub struct CatalogSnapshot {
 }
 
 impl CatalogSnapshot {
+    /// Whether both are of the same change, and so have the same contents.
+    pub fn is_same_version(&self, other: &Self) -> bool {
+        self.version == other.version && self.change == other.change
+    }
+
     /// The same catalog, with `node` as the owner of what has none: it is of a version without nodes.
     pub fn owned_by(mut self, node: &NodeId) -> Self {
         for store in self.disk_stores.values_mut().filter(|store| store.node.0.is_empty()) {

@@ -6,6 +6,7 @@
 //! ```
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -43,9 +44,14 @@ id!(
     JobId
 );
 id!(
-    /// Counts catalog transactions: two snapshots with one version hold the same contents.
+    /// Counts catalog transactions. In one history of a catalog, two snapshots with one version hold the same contents.
     SnapshotVersion
 );
+
+/// Names a change of a catalog, whatever its version: after a shared catalog went back to an older state, its versions are given
+/// again, to other changes. Empty if there was no change yet, and in a catalog that one node has to itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChangeId(pub Arc<str>);
 
 /// A node: one data folder. Its name is made when the folder is, and goes where the folder goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -36,7 +36,7 @@ pub use coverage::KeySet;
 pub use cube::{CubeDefinition, CubeEntry, CubeOptions, Dimension, DimensionMoves, Measure, StateColumn};
 pub use history::{CuboidUse, QueryHistoryEntry, QueryShape, ShapeCondition, ShapeTable};
 pub use homes::{Homes, PlacedFile, part_bytes};
-pub use ids::{CubeId, JobId, NodeId, SegmentId, SnapshotVersion, TableId};
+pub use ids::{ChangeId, CubeId, JobId, NodeId, SegmentId, SnapshotVersion, TableId};
 pub use job::{JobEntry, JobKind, JobState};
 pub use lattice::{DimensionSet, Lattice};
 pub use name::QualifiedName;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use nyala_model::{CatalogSnapshot, SnapshotVersion};
+use nyala_model::{CatalogSnapshot, ChangeId};
 use sqlx::postgres::{PgConnection, PgPool};
 use sqlx::{Connection, Row};
 use uuid::Uuid;
@@ -30,19 +30,20 @@ pub async fn apply(
 ) -> Result<Applied, CatalogError> {
     let mut connection = pool.acquire().await?;
     let mut transaction = connection.begin().await?;
-    let stored = lock(&mut transaction).await?;
+    lock(&mut transaction).await?;
     for fence in fences {
         check_fence(&mut transaction, fence).await?;
     }
-    let base = match stored == base.version {
+    let newest = load::newest(&mut transaction).await?;
+    let base = match newest.is_of(base) {
         true => Cow::Borrowed(base),
-        false => Cow::Owned(load::newest(&mut transaction, base).await?),
+        false => Cow::Owned(load::follow(&mut transaction, base, newest).await?),
     };
-    let decision = rules::decide(&base, change)?;
+    let mut decision = rules::decide(&base, change)?;
     let changed = !decision.edits.is_empty();
-    let attempt = Uuid::new_v4().simple().to_string();
     if changed {
-        write(&mut transaction, &decision.edits, &decision.next, &attempt).await?;
+        decision.next.change = new_change();
+        write(&mut transaction, &decision.edits, &decision.next).await?;
     }
     let applied = Applied { snapshot: decision.next, segment: decision.segment, changed };
     match transaction.commit().await {
@@ -51,7 +52,7 @@ pub async fn apply(
         Err(error) if changed => {
             connection.close_on_drop();
             drop(connection);
-            match was_made(pool, applied.snapshot.version, &attempt).await {
+            match was_made(pool, &applied.snapshot).await {
                 Some(true) => Ok(applied),
                 Some(false) => Err(error.into()),
                 None => Err(CatalogError::UnknownOutcome),
@@ -61,10 +62,14 @@ pub async fn apply(
     }
 }
 
-/// Keeps other writers out until the transaction ends. Returns the version that is stored.
-async fn lock(connection: &mut PgConnection) -> Result<SnapshotVersion, sqlx::Error> {
-    let row = sqlx::query("SELECT version FROM nyala.catalog FOR UPDATE").fetch_one(connection).await?;
-    row.try_get::<i64, _>(0).map(|version| SnapshotVersion(version.cast_unsigned()))
+/// An id that no other change has, in any history of any catalog.
+fn new_change() -> ChangeId {
+    ChangeId(Uuid::new_v4().simple().to_string().into())
+}
+
+/// Keeps other writers out until the transaction ends.
+async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::query("SELECT 1 FROM nyala.catalog FOR UPDATE").fetch_one(connection).await.map(drop)
 }
 
 /// Fails if another node has taken the lease. Until the transaction ends, none can.
@@ -85,7 +90,6 @@ async fn write(
     connection: &mut PgConnection,
     edits: &[Edit],
     next: &CatalogSnapshot,
-    attempt: &str,
 ) -> Result<(), CatalogError> {
     for edit in edits {
         for row in writes(edit, next)? {
@@ -94,7 +98,8 @@ async fn write(
     }
     let version = next.version.0.cast_signed();
     let insert = "INSERT INTO nyala.changes (version, attempt, edits) VALUES ($1, $2, $3)";
-    sqlx::query(insert).bind(version).bind(attempt).bind(to_json(&edits)?).execute(&mut *connection).await?;
+    let query = sqlx::query(insert).bind(version).bind(&*next.change.0).bind(to_json(&edits)?);
+    query.execute(&mut *connection).await?;
     let oldest = next.version.0.saturating_sub(KEPT_CHANGES).cast_signed();
     sqlx::query("DELETE FROM nyala.changes WHERE version <= $1")
         .bind(oldest)
@@ -138,14 +143,15 @@ async fn write_row(connection: &mut PgConnection, row: Write) -> Result<(), sqlx
     }
 }
 
-/// Whether the change of this attempt is stored; none if that cannot be found out now.
-async fn was_made(pool: &PgPool, version: SnapshotVersion, attempt: &str) -> Option<bool> {
+/// Whether the change that led to this snapshot is stored; none if that cannot be found out now.
+async fn was_made(pool: &PgPool, made: &CatalogSnapshot) -> Option<bool> {
     for _ in 0..OUTCOME_ATTEMPTS {
         // A version that was reached is never taken back, and its change is kept for long.
         let select = "SELECT attempt FROM nyala.changes WHERE version = $1";
-        match sqlx::query(select).bind(version.0.cast_signed()).fetch_optional(pool).await {
+        match sqlx::query(select).bind(made.version.0.cast_signed()).fetch_optional(pool).await {
             Ok(row) => {
-                return row.map_or(Some(false), |row| row.try_get::<&str, _>(0).ok().map(|a| a == attempt));
+                let is_of = |attempt: &str| *attempt == *made.change.0;
+                return row.map_or(Some(false), |row| row.try_get::<&str, _>(0).ok().map(is_of));
             }
             Err(error) => {
                 tracing::warn!(%error, "it is not known yet whether a change of the catalog was made")
@@ -166,6 +172,7 @@ pub async fn import(pool: &PgPool, snapshot: &CatalogSnapshot) -> Result<(), Cat
         return Err(CatalogError::NotEmpty);
     }
     sqlx::query("DELETE FROM nyala.changes").execute(&mut *transaction).await?;
-    write(&mut transaction, &Edit::all_of(snapshot), snapshot, "import").await?;
+    let imported = CatalogSnapshot { change: new_change(), ..snapshot.clone() };
+    write(&mut transaction, &Edit::all_of(snapshot), &imported).await?;
     Ok(transaction.commit().await?)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nyala_model::access::RoleEntry;
 use nyala_model::{
     CatalogSnapshot, CubeEntry, CuboidEntry, DimensionSet, DiskStoreEntry, SegmentEntry, SegmentId,
-    SnapshotVersion, TableEntry,
+    TableEntry,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -199,10 +199,10 @@ impl Assembly {
         found.ok_or_else(|| without_parent("cuboid", cuboid))
     }
 
-    pub fn finish(mut self, version: SnapshotVersion) -> CatalogSnapshot {
+    /// The entries as a snapshot, of no version yet.
+    pub fn finish(mut self) -> CatalogSnapshot {
         let cubes = self.cubes.into_values().map(|cube| (cube.name.clone(), Arc::new(cube)));
         self.snapshot.cubes = cubes.collect();
-        self.snapshot.version = version;
         self.snapshot
     }
 }

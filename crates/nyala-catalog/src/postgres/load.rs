@@ -1,6 +1,17 @@
 //! Reading a snapshot: all entries, or the changes since one that is known.
+//!
+//! A database may go back to an older state: a standby takes over that lacks the last changes, or a backup is restored. The
+//! versions that were lost are then given again, to other changes:
+//!
+//! ```text
+//! a node knows        100 ── 101 ── 102
+//! the database has     └─── 101' ── 102' ── 103'
+//! ```
+//!
+//! So a version tells nothing without its change. A snapshot is brought up by the changes since only if the database has its
+//! own change, too; otherwise everything is read.
 
-use nyala_model::{CatalogSnapshot, SnapshotVersion};
+use nyala_model::{CatalogSnapshot, ChangeId, SnapshotVersion};
 use sqlx::postgres::{PgConnection, PgPool};
 use sqlx::{Connection, Row};
 
@@ -9,11 +20,35 @@ use crate::edit::Edit;
 use crate::error::CatalogError;
 
 /// Changes that are read one by one; further ones cost more than reading everything.
-const MAX_CHANGES: i64 = 500;
+const MAX_CHANGES: u64 = 500;
 
-pub async fn version(connection: &mut PgConnection) -> Result<SnapshotVersion, sqlx::Error> {
-    let row = sqlx::query("SELECT version FROM nyala.catalog").fetch_one(connection).await?;
-    row.try_get::<i64, _>(0).map(|version| SnapshotVersion(version.cast_unsigned()))
+/// The newest change that is stored, and its version.
+#[derive(Debug)]
+pub struct Newest {
+    version: SnapshotVersion,
+    change: ChangeId,
+}
+
+impl Newest {
+    /// Whether the snapshot is what is stored.
+    pub fn is_of(&self, snapshot: &CatalogSnapshot) -> bool {
+        self.version == snapshot.version && self.change == snapshot.change
+    }
+}
+
+/// Reads which change is the newest. To know that it stays so, the caller holds the lock of writers, taken by a statement
+/// before this one: a statement that waits for a lock sees no rows that were written meanwhile.
+pub async fn newest(connection: &mut PgConnection) -> Result<Newest, CatalogError> {
+    let select = "SELECT version, (SELECT attempt FROM nyala.changes WHERE changes.version = catalog.version) \
+                  FROM nyala.catalog";
+    let row = sqlx::query(select).fetch_one(connection).await?;
+    let version = SnapshotVersion(row.try_get::<i64, _>(0)?.cast_unsigned());
+    Ok(Newest { version, change: change_id(row.try_get(1)?) })
+}
+
+/// A new catalog has no change yet.
+fn change_id(attempt: Option<&str>) -> ChangeId {
+    ChangeId(attempt.unwrap_or_default().into())
 }
 
 /// The catalog as it is now, in one transaction that sees one version.
@@ -21,66 +56,86 @@ pub async fn load(pool: &PgPool, known: Option<&CatalogSnapshot>) -> Result<Cata
     let mut connection = pool.acquire().await?;
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
     let mut transaction = connection.begin_with(begin).await?;
+    let newest = newest(&mut transaction).await?;
     let snapshot = match known {
-        Some(known) => newest(&mut transaction, known).await?,
-        None => snapshot(&mut transaction).await?,
+        Some(known) => follow(&mut transaction, known, newest).await?,
+        None => snapshot(&mut transaction, newest).await?,
     };
     transaction.commit().await?;
     Ok(snapshot)
 }
 
-/// Brings `known` up to the stored version. The caller holds a transaction.
-pub async fn newest(
+/// Brings `known` up to the newest change. The caller holds a transaction.
+pub async fn follow(
     connection: &mut PgConnection,
     known: &CatalogSnapshot,
+    newest: Newest,
 ) -> Result<CatalogSnapshot, CatalogError> {
-    let stored = version(connection).await?;
-    if stored == known.version {
+    if newest.is_of(known) {
         return Ok(known.clone());
     }
-    match stored.0.checked_sub(known.version.0) {
-        Some(behind) if behind <= MAX_CHANGES.cast_unsigned() => {
-            Ok(match followed(connection, known, stored).await? {
-                Some(followed) => followed,
-                None => snapshot(connection).await?,
-            })
+    let followed = match newest.version.0.checked_sub(known.version.0) {
+        Some(behind) if behind <= MAX_CHANGES => followed(connection, known, &newest).await?,
+        Some(_) => None,
+        None => {
+            warn(known, &newest);
+            None
         }
-        // The database may have been restored to an older state.
-        _ => snapshot(connection).await,
+    };
+    match followed {
+        Some(followed) => Ok(CatalogSnapshot { version: newest.version, change: newest.change, ..followed }),
+        None => snapshot(connection, newest).await,
     }
 }
 
-/// The known snapshot with all later changes made; none if they are not all there any more.
+/// The entries of the known snapshot with all later changes made; none if these are not all there any more, or if the change of
+/// the known snapshot is not there.
 async fn followed(
     connection: &mut PgConnection,
     known: &CatalogSnapshot,
-    stored: SnapshotVersion,
+    newest: &Newest,
 ) -> Result<Option<CatalogSnapshot>, CatalogError> {
-    let select = "SELECT edits FROM nyala.changes WHERE version > $1 AND version <= $2 ORDER BY version";
+    let select = "SELECT version, attempt, CASE WHEN version > $1 THEN edits END FROM nyala.changes \
+                  WHERE version >= $1 AND version <= $2 ORDER BY version";
     let rows = sqlx::query(select)
         .bind(known.version.0.cast_signed())
-        .bind(stored.0.cast_signed())
+        .bind(newest.version.0.cast_signed())
         .fetch_all(connection)
         .await?;
-    if rows.len() as u64 != stored.0 - known.version.0 {
+    let (mut change, mut later) = (ChangeId::default(), Vec::new());
+    for row in &rows {
+        match row.try_get::<i64, _>(0)? == known.version.0.cast_signed() {
+            true => change = change_id(row.try_get(1)?),
+            false => later.push(row),
+        }
+    }
+    if change != known.change {
+        warn(known, newest);
+        return Ok(None);
+    }
+    if later.len() as u64 != newest.version.0 - known.version.0 {
         return Ok(None);
     }
     let mut next = known.clone();
-    for row in &rows {
-        let edits: Vec<Edit> = from_json(row.try_get(0)?)?;
+    for row in later {
+        let edits: Vec<Edit> = from_json(row.try_get(2)?)?;
         edits.iter().for_each(|edit| edit.apply_to(&mut next));
     }
-    next.version = stored;
     Ok(Some(next))
 }
 
+/// Tells that changes which this node knows are not in the database.
+fn warn(known: &CatalogSnapshot, newest: &Newest) {
+    let (known, found) = (known.version, newest.version);
+    tracing::warn!(%known, %found, "the database of the catalog went back to an older state, which counts from now on");
+}
+
 /// Reads all entries. The caller holds a transaction.
-async fn snapshot(connection: &mut PgConnection) -> Result<CatalogSnapshot, CatalogError> {
-    let version = version(connection).await?;
+async fn snapshot(connection: &mut PgConnection, newest: Newest) -> Result<CatalogSnapshot, CatalogError> {
     let select = "SELECT kind, key, body FROM nyala.entries ORDER BY place";
     let mut assembly = Assembly::default();
     for row in sqlx::query(select).fetch_all(connection).await? {
         assembly.add(row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)?;
     }
-    Ok(assembly.finish(version))
+    Ok(CatalogSnapshot { version: newest.version, change: newest.change, ..assembly.finish() })
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nyala_model::{
-    CatalogSnapshot, JobEntry, JobId, JobKind, JobState, LeaseEntry, NodeEntry, NodeId, QualifiedName,
-    QueryHistoryEntry, SnapshotVersion,
+    CatalogSnapshot, ChangeId, JobEntry, JobId, JobKind, JobState, LeaseEntry, NodeEntry, NodeId,
+    QualifiedName, QueryHistoryEntry,
 };
 use sqlx::Row;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
@@ -164,9 +164,9 @@ impl CatalogStore for PostgresStore {
         self.within(load::load(&self.pool, None)).await
     }
 
-    async fn version(&self) -> Result<SnapshotVersion, CatalogError> {
-        let version = async { Ok(load::version(&mut *self.pool.acquire().await?).await?) };
-        self.within(version).await
+    async fn is_newest(&self, known: &CatalogSnapshot) -> Result<bool, CatalogError> {
+        let newest = async { load::newest(&mut *self.pool.acquire().await?).await };
+        Ok(self.within(newest).await?.is_of(known))
     }
 
     async fn load_after(&self, known: &CatalogSnapshot) -> Result<CatalogSnapshot, CatalogError> {
@@ -303,7 +303,7 @@ impl CatalogStore for PostgresStore {
     async fn copy_to(&self, path: &Path) -> Result<CatalogSnapshot, CatalogError> {
         let snapshot = self.load().await?;
         SqliteStore::create_copy(path, &snapshot).await?;
-        Ok(snapshot)
+        Ok(CatalogSnapshot { change: ChangeId::default(), ..snapshot })
     }
 
     async fn restored(&self) -> Result<bool, CatalogError> {

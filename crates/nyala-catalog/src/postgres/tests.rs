@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nyala_model::access::RoleEntry;
-use nyala_model::{CatalogSnapshot, NodeEntry, NodeId, SegmentDamage, SegmentRange};
+use nyala_model::{CatalogSnapshot, ChangeId, NodeEntry, NodeId, SegmentDamage, SegmentRange};
 use nyala_testing::PostgresServer;
 
 use crate::conformance::conformance_tests;
@@ -87,8 +87,63 @@ async fn a_node_that_is_behind_makes_the_same_changes() {
     subject.make(drop_cube("revenue")).await;
     subject.make(drop_schema("mart", true)).await;
     // As if the changes had been forgotten: then everything is read.
-    database.run("DELETE FROM nyala.changes");
+    database.run("DELETE FROM nyala.changes WHERE version < (SELECT version FROM nyala.catalog)");
     assert_eq!(*behind.catalog.refresh().await.unwrap(), *subject.catalog.snapshot());
+}
+
+/// A node that knows two changes which its database has lost since: a standby took over that lacked them.
+async fn of_a_lost_history(database: &Database) -> Subject {
+    let subject = Subject::open(database).await;
+    let kept = subject.make(create_table("kept")).await.snapshot.version;
+    subject.make(create_table("lost1")).await;
+    subject.make(create_table("lost2")).await;
+    database.run(&format!(
+        "DELETE FROM nyala.entries WHERE body LIKE '%lost%'; DELETE FROM nyala.changes WHERE version > {kept}; \
+         UPDATE nyala.catalog SET version = {kept}"
+    ));
+    subject
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lost_changes_and_those_made_instead_are_never_mixed() {
+    // The version is then lower than the one that the node knows, the same, or higher.
+    for made in 0..4 {
+        let database = Database::new();
+        let (reader, writer) = (of_a_lost_history(&database).await, Subject::open(&database).await);
+        for n in 0..made {
+            writer.make(create_table(&format!("new{n}"))).await;
+        }
+        let mut versions = reader.catalog.watch();
+        versions.mark_unchanged();
+        let found = reader.catalog.refresh().await.unwrap();
+        assert_eq!(*found, *writer.catalog.snapshot());
+        assert!(versions.has_changed().unwrap());
+        reader.make(create_table("after")).await;
+
+        let database = Database::new();
+        let (late, other) = (of_a_lost_history(&database).await, Subject::open(&database).await);
+        for n in 0..made {
+            other.make(create_table(&format!("new{n}"))).await;
+        }
+        // The first that it hears of it is the answer to its own change.
+        let committed = late.catalog.commit(create_table("after")).await.unwrap();
+        assert_eq!(*committed.snapshot, *late.catalog.snapshot());
+        assert_eq!(*other.catalog.refresh().await.unwrap(), *committed.snapshot);
+        let lost = |table: &String| table.contains("lost");
+        assert!(!table_names(&committed.snapshot).iter().any(lost), "{made}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_may_raise_the_version() {
+    let database = Database::new();
+    let (subject, other) = (Subject::open(&database).await, Subject::open(&database).await);
+    let before = subject.make(create_table("before")).await.snapshot.version.0;
+    database.run("UPDATE nyala.catalog SET version = version + 1048576");
+    assert_eq!(other.catalog.refresh().await.unwrap().version.0, before + 1_048_576);
+    assert_eq!(*subject.catalog.refresh().await.unwrap(), *other.catalog.snapshot());
+    subject.make(create_table("after")).await;
+    assert_eq!(*other.catalog.refresh().await.unwrap(), *subject.catalog.snapshot());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -126,7 +181,10 @@ async fn a_catalog_moves_to_postgresql_and_back() {
     let all = full(&subject).await;
     let postgres = Database::new().connect().await;
     postgres.import(&all).await.unwrap();
-    assert_eq!(postgres.load().await.unwrap(), all);
+    let moved = postgres.load().await.unwrap();
+    // A file has one history, and so no ids of its changes.
+    assert_ne!(moved.change, ChangeId::default());
+    assert_eq!(CatalogSnapshot { change: ChangeId::default(), ..moved }, all);
     assert!(matches!(postgres.import(&all).await, Err(CatalogError::NotEmpty)));
     let copy = folder.path().join("copy.sqlite");
     assert_eq!(postgres.copy_to(&copy).await.unwrap(), all);

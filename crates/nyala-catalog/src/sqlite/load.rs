@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use nyala_model::access::{RoleEntry, Roles};
 use nyala_model::{
-    CatalogSnapshot, CubeEntry, CubeId, CuboidEntry, DimensionSet, DiskStoreEntry, NodeId, QualifiedName,
-    SegmentEntry, SegmentId, SnapshotVersion, TableEntry, TableId,
+    CatalogSnapshot, ChangeId, CubeEntry, CubeId, CuboidEntry, DimensionSet, DiskStoreEntry, NodeId,
+    QualifiedName, SegmentEntry, SegmentId, SnapshotVersion, TableEntry, TableId,
 };
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Error, Row, SqlitePool};
@@ -30,6 +30,8 @@ pub async fn current_version(readers: &SqlitePool) -> Result<SnapshotVersion, Er
 pub async fn snapshot(connection: &mut SqliteConnection) -> Result<CatalogSnapshot, Error> {
     Ok(CatalogSnapshot {
         version: version(connection).await?,
+        // This process alone writes to the file: it has one history.
+        change: ChangeId::default(),
         schemas: schemas(connection).await?,
         tables: tables(connection).await?,
         disk_stores: disk_stores(connection).await?,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nyala_model::{
     CatalogSnapshot, JobEntry, JobId, JobKind, LeaseEntry, NodeEntry, NodeId, QualifiedName,
-    QueryHistoryEntry, SnapshotVersion,
+    QueryHistoryEntry,
 };
 use sqlx::SqlitePool;
 use sqlx::pool::{PoolConnection, PoolOptions};
@@ -217,8 +217,10 @@ impl CatalogStore for SqliteStore {
         load::load(&self.readers).await.map_err(|error| self.explain(error.into()))
     }
 
-    async fn version(&self) -> Result<SnapshotVersion, CatalogError> {
-        load::current_version(&self.readers).await.map_err(|error| self.explain(error.into()))
+    async fn is_newest(&self, known: &CatalogSnapshot) -> Result<bool, CatalogError> {
+        let version =
+            load::current_version(&self.readers).await.map_err(|error| self.explain(error.into()))?;
+        Ok(version == known.version)
     }
 
     async fn load_after(&self, _: &CatalogSnapshot) -> Result<CatalogSnapshot, CatalogError> {

@@ -156,8 +156,7 @@ impl Session {
 
     /// The parts of the prepared statement, planned anew if names or types may have other meanings now.
     pub(crate) async fn current(&self, parts: &Arc<Parts>, settings: &Settings) -> Result<Arc<Parts>> {
-        let now = (self.engine.snapshots.current().snapshot().version, settings.key());
-        if (parts.planned_for.0, &parts.planned_for.1) == now {
+        if parts.is_planned_for(self.engine.snapshots.current().snapshot(), settings) {
             return Ok(Arc::clone(parts));
         }
         self.plan_statement(parts.described.statement.clone(), settings).await

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::logical_expr::LogicalPlan;
-use nyala_model::SnapshotVersion;
+use nyala_model::{CatalogSnapshot, ChangeId, SnapshotVersion};
 use nyala_sql::error::Result;
 use nyala_sql::statement::{IfExists, Statement};
 
@@ -74,7 +74,7 @@ pub struct Parts {
     pub parameter_types: Vec<Option<DataType>>,
     pub plan: Arc<Unoptimized>,
     /// The snapshot and the key of the settings: types may depend on these as well as names.
-    pub planned_for: (SnapshotVersion, Arc<str>),
+    planned_for: (SnapshotVersion, ChangeId, Arc<str>),
     /// For an INSERT.
     pub if_exists: IfExists,
     /// For a statement with RETURNING.
@@ -92,10 +92,15 @@ impl Parts {
             parameter_types: parameters::parameter_types(planned.plan.logical())?,
             described: Described::new(statement, planned.schema),
             plan: Arc::new(planned.plan),
-            planned_for: (context.snapshot().version, Arc::clone(settings.key())),
+            planned_for: basis(context.snapshot(), settings),
             if_exists: IfExists::default(),
             returning: None,
         })
+    }
+
+    /// Whether names and types have the meaning with which they were planned.
+    pub fn is_planned_for(&self, snapshot: &CatalogSnapshot, settings: &Settings) -> bool {
+        self.planned_for == basis(snapshot, settings)
     }
 
     /// The same for a statement that writes.
@@ -118,4 +123,8 @@ impl Parts {
     pub fn text_bytes(&self) -> usize {
         self.described.exact_text().map_or(0, str::len)
     }
+}
+
+fn basis(snapshot: &CatalogSnapshot, settings: &Settings) -> (SnapshotVersion, ChangeId, Arc<str>) {
+    (snapshot.version, snapshot.change.clone(), Arc::clone(settings.key()))
 }

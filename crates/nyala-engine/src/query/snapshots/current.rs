@@ -64,11 +64,9 @@ impl Snapshots {
         self.current.load_full()
     }
 
-    /// The oldest snapshot that a statement which began then may read.
+    /// The lowest version that a statement which began then, or later, may read.
     pub fn version_at(&self, begun: Instant) -> SnapshotVersion {
-        let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = versions.iter().rev().find(|(_, since)| *since <= begun).or(versions.front());
-        known.map_or_else(SnapshotVersion::default, |(version, _)| *version)
+        lowest_since(&self.versions.lock().unwrap_or_else(PoisonError::into_inner), begun)
     }
 
     /// Limits of texts, plans and cubes.
@@ -96,7 +94,7 @@ impl Snapshots {
         let opening = self.opening().await;
         let before = self.current();
         let snapshot = self.catalog.snapshot();
-        if snapshot.version != before.snapshot().version {
+        if !snapshot.is_same_version(before.snapshot()) {
             opening.publish(SnapshotContext::open(snapshot, &self.source, Some(&before)).await?);
         }
         Ok(())
@@ -106,6 +104,13 @@ impl Snapshots {
     pub async fn opening(&self) -> Opening<'_> {
         Opening { snapshots: self, _one_at_a_time: self.opening.lock().await }
     }
+}
+
+/// The lowest version read by statements that began then or later. Versions go down when a shared catalog goes back to an older
+/// state.
+fn lowest_since(versions: &VecDeque<(SnapshotVersion, Instant)>, begun: Instant) -> SnapshotVersion {
+    let first = versions.iter().rposition(|(_, since)| *since <= begun).unwrap_or(0);
+    versions.iter().skip(first).map(|(version, _)| *version).min().unwrap_or_default()
 }
 
 impl Opening<'_> {
@@ -123,5 +128,32 @@ impl Opening<'_> {
         }
         drop(versions);
         self.snapshots.plans.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_lowest_version_counts_after_the_catalog_went_back() {
+        let begun = Instant::now();
+        let at = |seconds| begun + Duration::from_secs(seconds);
+        let versions = [(5, 1), (6, 2), (3, 3), (4, 4)];
+        let versions: VecDeque<_> =
+            versions.map(|(version, since)| (SnapshotVersion(version), at(since))).into();
+        let check = |seconds, lowest| {
+            assert_eq!(lowest_since(&versions, at(seconds)), SnapshotVersion(lowest), "{seconds}");
+        };
+        // From before the first one that is known.
+        check(0, 3);
+        check(1, 3);
+        check(2, 3);
+        check(3, 3);
+        check(4, 4);
+        check(9, 4);
+        assert_eq!(lowest_since(&VecDeque::new(), begun), SnapshotVersion(0));
     }
 }
