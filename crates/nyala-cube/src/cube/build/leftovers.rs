@@ -8,7 +8,7 @@ use std::time::Duration;
 use datafusion::common::DataFusionError;
 use futures::future::BoxFuture;
 use nyala_catalog::Catalog;
-use nyala_model::{CatalogSnapshot, CuboidEntry, SegmentState, SnapshotVersion};
+use nyala_model::{CatalogSnapshot, CuboidEntry, SegmentEntry, SegmentState, SnapshotVersion};
 use nyala_sql::error::Result;
 use nyala_storage::data_dir::SET_ASIDE;
 use nyala_storage::{SegmentStore, path};
@@ -95,13 +95,12 @@ pub async fn remove_leftovers(catalog: &Catalog, store: &SegmentStore) -> Result
 /// What no segment of the catalog owns now. While other nodes build, the files of a cuboid are there before it is recorded:
 /// what is left over is known by being there for long.
 pub async fn leftovers(snapshot: &CatalogSnapshot, store: &SegmentStore) -> Result<Leftovers> {
-    let segments = || snapshot.cubes.values().flat_map(|cube| &cube.segments);
-    let owned: BTreeSet<&str> = segments().map(|segment| segment.location.as_str()).collect();
+    let owned: BTreeSet<&str> = segments(snapshot).map(|segment| segment.location.as_str()).collect();
     let mut names = store.all_names().await.map_err(DataFusionError::from)?;
     let unknown = names.keys().filter(|folder| !owned.contains(folder.as_str()));
     let mut leftovers: Leftovers = unknown.map(|folder| (folder.clone(), None)).collect();
     // Cuboids may have been replaced or dropped, or been on their way into a segment that was ready.
-    for segment in segments().filter(|segment| segment.state == SegmentState::Ready) {
+    for segment in segments(snapshot).filter(|segment| segment.state == SegmentState::Ready) {
         let names = of_none(names.remove(&segment.location).unwrap_or_default(), &segment.cuboids);
         if !names.is_empty() {
             leftovers.insert(segment.location.clone(), Some(names));
@@ -120,28 +119,53 @@ pub async fn remove_all(store: &SegmentStore, leftovers: &Leftovers) {
     }
 }
 
+/// The newest snapshot, to see which files it names before others are deleted; none if the catalog does not answer. Then the files
+/// are left over.
+pub async fn newest(catalog: &Catalog, folder: &str) -> Option<Arc<CatalogSnapshot>> {
+    let newest = catalog.refresh().await;
+    newest.inspect_err(|error| tracing::warn!(folder, %error, "files of cubes are left for now")).ok()
+}
+
+/// Names of the files in the folder of a segment that a snapshot has.
+pub fn named<'a>(snapshot: &'a CatalogSnapshot, folder: &str) -> BTreeSet<&'a str> {
+    let cuboids = segments(snapshot).filter(|segment| segment.location == folder).flat_map(|s| &s.cuboids);
+    cuboids.flat_map(|cuboid| &cuboid.files).map(|file| file.name.as_str()).collect()
+}
+
+fn segments(snapshot: &CatalogSnapshot) -> impl Iterator<Item = &SegmentEntry> {
+    snapshot.cubes.values().flat_map(|cube| &cube.segments)
+}
+
+/// What was replaced may be named again by then, after the catalog's database went back to an older state: such files stay.
 impl SegmentHome {
     /// Deletes a folder once no query can be reading it: it is not in snapshots from this version on. Should the process end
     /// before, the folder is left over.
     pub fn retire(&self, folder: &str, since: SnapshotVersion) {
-        let (store, folder) = (self.store.clone(), folder.to_owned());
+        let (catalog, store, folder) = (Arc::clone(&self.catalog), self.store.clone(), folder.to_owned());
         let gone = self.readers.gone(since);
-        self.background.later(self.retirement, gone, async move { store.remove(&folder).await });
+        self.background.later(self.retirement, gone, async move {
+            let Some(snapshot) = newest(&catalog, &folder).await else { return };
+            let is_named = segments(&snapshot).any(|segment| segment.location.starts_with(&folder));
+            if !is_named {
+                store.remove(&folder).await;
+            }
+        });
     }
 
     /// Deletes files of a folder once no query can be reading them.
     pub fn retire_files(&self, folder: &str, cuboids: &[CuboidEntry], since: SnapshotVersion) {
-        let names = names_of(cuboids);
+        let mut names = names_of(cuboids);
         if names.is_empty() {
             return;
         }
-        let (store, folder) = (self.store.clone(), folder.to_owned());
+        let (catalog, store, folder) = (Arc::clone(&self.catalog), self.store.clone(), folder.to_owned());
         let gone = self.readers.gone(since);
-        self.background.later(
-            self.retirement,
-            gone,
-            async move { store.remove_files(&folder, &names).await },
-        );
+        self.background.later(self.retirement, gone, async move {
+            let Some(snapshot) = newest(&catalog, &folder).await else { return };
+            let named = named(&snapshot, &folder);
+            names.retain(|name| !named.contains(name.as_str()));
+            store.remove_files(&folder, &names).await;
+        });
     }
 }
 

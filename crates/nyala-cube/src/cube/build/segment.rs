@@ -313,7 +313,7 @@ pub fn now_ms() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use futures::FutureExt;
     use nyala_model::{CubeDefinition, CubeOptions, CuboidFile, DimensionSet};
     use tempfile::TempDir;
@@ -473,6 +473,21 @@ mod tests {
             assert!(begun.elapsed() < PATIENCE, "the files of a retired segment stay");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+
+    #[tokio::test]
+    async fn replaced_files_that_the_catalog_names_again_stay() {
+        let subject = Subject::new().await;
+        let segment = subject.built().await;
+        let cuboids = subject.catalog.snapshot().cubes[&subject.cube].segments[0].cuboids.clone();
+        // As after the catalog's database went back to before they were replaced.
+        let since = nyala_model::SnapshotVersion(7);
+        subject.home().retire(segment.folder(), since);
+        subject.home().retire("cubes/", since);
+        subject.home().retire_files(segment.folder(), &cuboids, since);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(subject.folder.path().join(segment.folder()).join(FILE).exists());
+        segment.leave();
     }
 
     #[tokio::test]
