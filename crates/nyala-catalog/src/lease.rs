@@ -23,7 +23,7 @@ const RENEW: Duration = Duration::from_secs(10);
 /// How long before its end a holder stops to rely on its lease: the database's clock may be a little faster.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// Counts how often a lease was taken.
+/// Grows whenever a lease is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeaseToken(pub u64);
 

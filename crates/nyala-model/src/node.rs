@@ -40,7 +40,7 @@ pub struct LeaseEntry {
     pub name: String,
     /// The node that holds it.
     pub owner: NodeId,
-    /// Counts how often it was taken.
+    /// Grows whenever it is taken.
     pub token: u64,
     /// How long it is held unless it is renewed, in milliseconds.
     pub left_ms: u64,

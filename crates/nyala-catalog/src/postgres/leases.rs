@@ -1,4 +1,7 @@
 //! Leases, by the database's clock. A row stays when its lease ends, so that its token only grows.
+//!
+//! A token is no smaller than the time when the lease was taken, in microseconds since 1970: in a database that went back to an older
+//! state, a lease that is taken anew has another token than those of the lost state.
 
 use std::time::Duration;
 
@@ -17,9 +20,10 @@ pub async fn take(
     hold: Duration,
 ) -> Result<Option<LeaseToken>, CatalogError> {
     let upsert = "INSERT INTO nyala.leases AS held (name, owner, token, until) \
-                  VALUES ($1, $2, 1, clock_timestamp() + $3 * interval '1 ms') \
-                  ON CONFLICT (name) DO UPDATE \
-                  SET owner = excluded.owner, token = held.token + 1, until = excluded.until \
+                  VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
+                          clock_timestamp() + $3 * interval '1 ms') \
+                  ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until, \
+                      token = greatest(held.token + 1, excluded.token) \
                   WHERE held.owner = excluded.owner OR held.until < clock_timestamp() RETURNING token";
     let query = sqlx::query(upsert).bind(name).bind(&owner.0).bind(milliseconds(hold));
     let row = query.fetch_optional(pool).await?;

@@ -14,7 +14,7 @@ use nyala_testing::PostgresServer;
 use crate::conformance::conformance_tests;
 use crate::conformance::fixtures::*;
 use crate::lease::HOLD;
-use crate::{Catalog, CatalogError, CatalogStore, Change, PostgresStore, ProbedDatabase, SqliteStore};
+use crate::{Catalog, CatalogError, CatalogStore, Change, Fence, PostgresStore, ProbedDatabase, SqliteStore};
 
 /// An empty database.
 struct Database(String);
@@ -214,6 +214,22 @@ async fn a_lease_is_held_against_other_nodes() {
         taken += u32::from(one.await.unwrap().is_some());
     }
     assert_eq!(taken, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_the_database_lost_gives_no_rights() {
+    let database = Database::new();
+    let subject = Subject::open(&database).await;
+    let other = NodeId("there".to_owned());
+    let first = subject.store.take_lease("cube 1", &node(), HOLD).await.unwrap().unwrap();
+    // A standby took over that lacks it.
+    database.run("DELETE FROM nyala.leases");
+    let second = subject.store.take_lease("cube 1", &other, HOLD).await.unwrap().unwrap();
+    assert!(second > first);
+    assert!(!subject.store.renew_lease("cube 1", first, HOLD).await.unwrap());
+    let fence = Fence { lease: "cube 1".to_owned(), token: first };
+    let refused = subject.catalog.commit_under(&[fence], create_table("a")).await.unwrap_err();
+    assert!(matches!(refused, CatalogError::LeaseLost { .. }), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
