@@ -143,22 +143,30 @@ async fn write_row(connection: &mut PgConnection, row: Write) -> Result<(), sqlx
     }
 }
 
-/// Whether the change that led to this snapshot is stored; none if that cannot be found out now.
-async fn was_made(pool: &PgPool, made: &CatalogSnapshot) -> Option<bool> {
+/// Whether the change that led to this snapshot is stored, after the connection broke; none if that cannot be found out now.
+pub async fn was_made(pool: &PgPool, made: &CatalogSnapshot) -> Option<bool> {
     for _ in 0..OUTCOME_ATTEMPTS {
-        // A version that was reached is never taken back, and its change is kept for long.
-        let select = "SELECT attempt FROM nyala.changes WHERE version = $1";
-        match sqlx::query(select).bind(made.version.0.cast_signed()).fetch_optional(pool).await {
-            Ok(row) => {
-                let is_of = |attempt: &str| *attempt == *made.change.0;
-                return row.map_or(Some(false), |row| row.try_get::<&str, _>(0).ok().map(is_of));
-            }
+        match is_stored(pool, made).await {
+            Ok(is_stored) => return Some(is_stored),
             Err(error) => {
                 tracing::warn!(%error, "it is not known yet whether a change of the catalog was made")
             }
         }
     }
     None
+}
+
+/// Waits until the transaction that made the change has ended, and then looks for the change: the server's process of the broken
+/// connection may still wait for its disk or for a standby, and nobody sees the change before.
+async fn is_stored(pool: &PgPool, made: &CatalogSnapshot) -> Result<bool, sqlx::Error> {
+    let mut connection = pool.acquire().await?;
+    let mut transaction = connection.begin().await?;
+    lock(&mut transaction).await?;
+    // Its row is kept for long.
+    let select = "SELECT 1 FROM nyala.changes WHERE version = $1 AND attempt = $2";
+    let query = sqlx::query(select).bind(made.version.0.cast_signed()).bind(&*made.change.0);
+    let found = query.fetch_optional(&mut *transaction).await?;
+    Ok(found.is_some())
 }
 
 /// Writes a whole catalog into an empty one.

@@ -8,9 +8,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nyala_model::access::RoleEntry;
-use nyala_model::{CatalogSnapshot, ChangeId, NodeEntry, NodeId, SegmentDamage, SegmentRange};
+use nyala_model::{
+    CatalogSnapshot, ChangeId, NodeEntry, NodeId, SegmentDamage, SegmentRange, SnapshotVersion,
+};
 use nyala_testing::PostgresServer;
+use sqlx::postgres::PgPool;
 
+use super::apply::was_made;
 use crate::conformance::conformance_tests;
 use crate::conformance::fixtures::*;
 use crate::lease::HOLD;
@@ -192,6 +196,29 @@ async fn a_catalog_moves_to_postgresql_and_back() {
         crate::restore(&folder.path().join("new.sqlite"), &copy, folder.path(), &Default::default()).await;
     let copied = copied.unwrap().snapshot;
     assert_eq!(CatalogSnapshot { version: all.version, ..copied }, all);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_without_an_answer_is_judged_once_its_transaction_has_ended() {
+    for end in ["COMMIT", "ROLLBACK"] {
+        let database = Database::new();
+        drop(database.connect().await);
+        let pool = PgPool::connect(&database.0).await.unwrap();
+        let (version, change) = (SnapshotVersion(2), ChangeId("a".into()));
+        let made = CatalogSnapshot { version, change, ..CatalogSnapshot::default() };
+        // The server's process of a connection that broke.
+        let mut broken = pool.acquire().await.unwrap();
+        let begun = "BEGIN; SELECT 1 FROM nyala.catalog FOR UPDATE; \
+                     INSERT INTO nyala.changes (version, attempt, edits) VALUES (2, 'a', '[]'); \
+                     UPDATE nyala.catalog SET version = 2";
+        sqlx::raw_sql(begun).execute(&mut *broken).await.unwrap();
+        let other = pool.clone();
+        let judged = tokio::spawn(async move { was_made(&other, &made).await });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(!judged.is_finished(), "{end}");
+        sqlx::raw_sql(end).execute(&mut *broken).await.unwrap();
+        assert_eq!(judged.await.unwrap(), Some(end == "COMMIT"));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
