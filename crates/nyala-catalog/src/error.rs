@@ -147,6 +147,11 @@ pub enum CatalogError {
 }
 
 impl CatalogError {
+    /// Whether the change may have been made, or may still be: then files that it names must stay.
+    pub fn may_be_made(&self) -> bool {
+        matches!(self, Self::UnknownOutcome | Self::Interrupted)
+    }
+
     /// Whether the cause is a full disk: freeing space cures it, and nothing is lost.
     pub fn is_disk_full(&self) -> bool {
         match self {

@@ -11,17 +11,18 @@
 //! next build makes the others.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::common::DataFusionError;
-use nyala_catalog::{Catalog, Change};
-use nyala_model::{CubeDefinition, CuboidEntry, DimensionSet, Lattice, SegmentEntry, SegmentId};
+use nyala_catalog::{Catalog, CatalogError, Change};
+use nyala_model::{CubeDefinition, CuboidEntry, DimensionSet, Lattice, SegmentEntry};
 use nyala_sql::error::Result;
 use nyala_storage::SegmentStore;
 use uuid::Uuid;
 
 use super::home::Home;
-use super::leftovers::names_of;
+use super::leftovers::{named, names_of, newest};
 use super::order::{cell_order, sort_order};
 use super::run::{BuildContext, compiled};
 use super::segment::{STRAGGLERS, SegmentHome};
@@ -43,7 +44,7 @@ pub async fn extend(
     } else {
         sort_order(&compiled, &context.state).await?
     };
-    let ready = ReadySegment::new(&cube.entry.definition, segment, context, !roots.is_empty());
+    let ready = ReadySegment::new(&cube.entry.definition, segment, &context.home, !roots.is_empty());
     let work = Work::new((cube, &compiled), context, order, Home::Ready(&ready));
     if !roots.is_empty() {
         let (made, _) = work.build_roots(roots, Vec::new()).await?;
@@ -102,17 +103,20 @@ pub struct ReadySegment {
     held: Mutex<Option<Vec<CuboidEntry>>>,
     /// Held while a cuboid is made visible, because only afterwards is it known which files are needed.
     publishing: Arc<tokio::sync::Mutex<()>>,
+    /// Whether the catalog may yet name files that it does not name now: a commit ended without an answer.
+    unknown: Arc<AtomicBool>,
 }
 
 impl ReadySegment {
-    fn new(definition: &CubeDefinition, segment: &SegmentEntry, context: &BuildContext, hold: bool) -> Self {
+    fn new(definition: &CubeDefinition, segment: &SegmentEntry, home: &SegmentHome, hold: bool) -> Self {
         Self {
-            home: context.home.clone(),
+            home: home.clone(),
             before: segment.clone(),
             revision: definition.revision,
             mark: format!("-{}", Uuid::now_v7().simple()),
             held: Mutex::new(hold.then(Vec::new)),
             publishing: Arc::default(),
+            unknown: Arc::default(),
         }
     }
 
@@ -151,12 +155,16 @@ impl ReadySegment {
             self.before.cuboids.iter().filter(|old| old.dimensions == cuboid.dimensions).cloned().collect();
         let (segment, revision) = (self.before.id, self.revision);
         let (home, folder) = (self.home.clone(), self.folder().to_owned());
-        let held = Arc::clone(&self.publishing).lock_owned().await;
+        let (held, unknown) = (Arc::clone(&self.publishing).lock_owned().await, Arc::clone(&self.unknown));
         let publishing = async move {
             let _held = held;
             let sealed = home.store.seal(&folder, names_of(std::slice::from_ref(&cuboid))).await;
             sealed.map_err(DataFusionError::from)?;
-            let after = home.commit(Change::ExtendSegment { segment, revision, cuboid }).await?.snapshot;
+            let committed = home.commit(Change::ExtendSegment { segment, revision, cuboid }).await;
+            if committed.as_ref().is_err_and(CatalogError::may_be_made) {
+                unknown.store(true, Ordering::Relaxed);
+            }
+            let after = committed?.snapshot;
             home.retire_files(&folder, &replaced, after.version);
             Ok(())
         };
@@ -165,39 +173,71 @@ impl ReadySegment {
 }
 
 impl Drop for ReadySegment {
-    /// Deletes the files of failed attempts; files that the catalog names stay.
+    /// Deletes the files of failed attempts; files that the catalog names stay, and so do those that it may yet name. What stays
+    /// without need is left over, for the periodic search or the next start.
     fn drop(&mut self) {
         let (catalog, store) = (Arc::clone(&self.home.catalog), self.home.store.clone());
-        let folder = self.folder().to_owned();
-        let (segment, mark) = (self.before.id, std::mem::take(&mut self.mark));
-        let publishing = Arc::clone(&self.publishing);
+        let (folder, mark) = (self.folder().to_owned(), std::mem::take(&mut self.mark));
+        let (publishing, unknown) = (Arc::clone(&self.publishing), Arc::clone(&self.unknown));
         self.home.background.finish(async move {
             for _ in 0..2 {
                 tokio::time::sleep(STRAGGLERS).await;
                 let _over = publishing.lock().await;
-                remove_unlisted((&catalog, &store), segment, &folder, &mark).await;
+                if !unknown.load(Ordering::Relaxed) {
+                    remove_unlisted(&catalog, &store, &folder, &mark).await;
+                }
             }
         });
     }
 }
 
-async fn remove_unlisted(
-    (catalog, store): (&Catalog, &SegmentStore),
-    segment: SegmentId,
-    folder: &str,
-    mark: &str,
-) {
-    let snapshot = catalog.snapshot();
-    let segments = snapshot.cubes.values().flat_map(|cube| &cube.segments);
-    let cuboids = segments.filter(|s| s.id == segment).flat_map(|segment| &segment.cuboids);
-    let listed: Vec<&str> = cuboids.flat_map(|c| &c.files).map(|file| file.name.as_str()).collect();
+async fn remove_unlisted(catalog: &Catalog, store: &SegmentStore, folder: &str, mark: &str) {
+    let Some(snapshot) = newest(catalog, folder).await else { return };
     match store.names(folder).await {
         Ok(mut names) => {
-            names.retain(|name| name.contains(mark) && !listed.contains(&name.as_str()));
+            let listed = named(&snapshot, folder);
+            names.retain(|name| name.contains(mark) && !listed.contains(name.as_str()));
             store.remove_files(folder, &names).await;
         }
         Err(error) => {
             tracing::warn!(folder, %error, "cannot find files of a build that failed; the next start does")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use nyala_model::CuboidFile;
+
+    use super::super::segment::tests::{PATIENCE, Subject, facts};
+    use super::*;
+
+    #[tokio::test]
+    async fn files_that_the_catalog_names_or_may_yet_name_stay() {
+        for (is_made, is_unknown) in [(false, false), (true, false), (false, true)] {
+            let subject = Subject::new().await;
+            subject.built().await.publish(&subject.cube, facts()).await.unwrap();
+            let cube = Arc::clone(&subject.catalog.snapshot().cubes[&subject.cube]);
+            let segment = &cube.segments[0];
+            let ready = ReadySegment::new(&cube.definition, segment, &subject.home(), false);
+            let name = format!("1-0{}.parquet", ready.mark());
+            let path = subject.folder.path().join(ready.folder()).join(&name);
+            std::fs::write(&path, "cells").unwrap();
+            let file = CuboidFile { name, ..segment.cuboids[0].files[0].clone() };
+            let dimensions = DimensionSet::from_bits(1);
+            let cuboid = CuboidEntry { dimensions, files: vec![file], ..segment.cuboids[0].clone() };
+            if is_made {
+                // The answer to the commit was lost: this process does not know that the catalog has the cuboid.
+                let there =
+                    Catalog::open_sqlite(&subject.folder.path().join("catalog.sqlite")).await.unwrap();
+                let extend = Change::ExtendSegment { segment: segment.id, revision: 0, cuboid };
+                there.commit(extend).await.unwrap();
+            }
+            ready.unknown.store(is_unknown, Ordering::Relaxed);
+            drop(ready);
+            subject.background.finished(PATIENCE).await;
+            assert_eq!(path.exists(), is_made || is_unknown, "{is_made} {is_unknown}");
         }
     }
 }

@@ -104,7 +104,8 @@ impl NewSegment {
     ) -> Result<(Self, Vec<CuboidEntry>)> {
         let SegmentHome { catalog, store, background, .. } = home;
         let abandoned = background.abandoned();
-        let snapshot = catalog.snapshot();
+        // It may name cuboids that this node does not know: another one recorded them, or the answer to a commit was lost.
+        let snapshot = catalog.refresh().await?;
         let left = snapshot.cubes.get(cube).map(|entry| entry.segments.clone()).unwrap_or_default();
         let mut resumed = None;
         let left = left.into_iter().filter(|s| s.state == SegmentState::Building);
@@ -312,7 +313,7 @@ pub fn now_ms() -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use futures::FutureExt;
     use nyala_model::{CubeDefinition, CubeOptions, CuboidFile, DimensionSet};
@@ -321,7 +322,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    pub const PATIENCE: Duration = Duration::from_secs(60);
     const FILE: &str = "0-0.parquet";
 
     #[derive(Debug)]
@@ -345,15 +346,15 @@ mod tests {
     }
 
     /// A catalog with one cube.
-    struct Subject {
-        folder: TempDir,
-        catalog: Arc<Catalog>,
-        background: Background,
-        cube: QualifiedName,
+    pub struct Subject {
+        pub folder: TempDir,
+        pub catalog: Arc<Catalog>,
+        pub background: Background,
+        pub cube: QualifiedName,
     }
 
     impl Subject {
-        async fn new() -> Self {
+        pub async fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let catalog = Catalog::open_sqlite(&folder.path().join("catalog.sqlite")).await.unwrap();
             let cube = QualifiedName::new("public", "c");
@@ -376,7 +377,7 @@ mod tests {
         }
 
         /// A segment with one cuboid of one file, new or taken up.
-        async fn built(&self) -> NewSegment {
+        pub async fn built(&self) -> NewSegment {
             let (range, sources) = (SegmentRange::Whole, Vec::new());
             let wanted =
                 WantedSegment { range, sources, revision: 0, attempt: 0, again: false, resume: Resume::Any };
@@ -406,7 +407,7 @@ mod tests {
             segment
         }
 
-        fn home(&self) -> SegmentHome {
+        pub fn home(&self) -> SegmentHome {
             SegmentHome {
                 catalog: Arc::clone(&self.catalog),
                 store: SegmentStore::local(self.folder.path()).unwrap(),
@@ -428,7 +429,7 @@ mod tests {
         }
     }
 
-    fn facts() -> SegmentFacts {
+    pub fn facts() -> SegmentFacts {
         SegmentFacts { source_rows: 1, droppable_joins: Vec::new(), key_bounds: None }
     }
 
@@ -453,6 +454,29 @@ mod tests {
         assert!(error.message.contains(FILE), "{error}");
         subject.background.finished(PATIENCE).await;
         assert!(subject.states().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_segment_that_is_ready_without_this_process_knowing_is_not_taken_up() {
+        let subject = Subject::new().await;
+        let first = subject.built().await;
+        let folder = first.folder().to_owned();
+        // The answer to the commit was lost.
+        let there = Catalog::open_sqlite(&subject.folder.path().join("catalog.sqlite")).await.unwrap();
+        let publish = Change::PublishSegment {
+            segment: first.id,
+            source_rows: 1,
+            built_at_ms: 1,
+            droppable_joins: Vec::new(),
+            key_bounds: None,
+        };
+        there.commit(publish).await.unwrap();
+        assert_eq!(subject.states(), [SegmentState::Building]);
+        first.leave();
+        let second = subject.built().await;
+        assert_ne!(second.folder(), folder);
+        assert!(subject.folder.path().join(folder).join(FILE).exists());
+        second.leave();
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::compute::cast;
 use arrow::datatypes::Schema;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
-use nyala_catalog::{Change, NewTable};
+use nyala_catalog::{CatalogError, Change, NewTable};
 use nyala_cube::live::{OpenStore, ROW_NUMBER, row_number, shown};
 use nyala_cube::scan::encode_schema;
 use nyala_model::{LiveSource, QualifiedName, TableId, TableSource};
@@ -118,7 +118,7 @@ impl Parts {
         let change = Change::CreateTable { table, if_not_exists: self.if_not_exists };
         let catalog = engine.snapshots.catalog();
         let committed = catalog.commit(change).await;
-        // A commit that failed may have taken effect all the same. A table that the catalog has must stay; one of
+        // A commit that failed may have taken effect all the same, or may yet. A table that the catalog has must stay; one of
         // which that is not known stays until the next start, which removes it if the catalog does not have it.
         let known = match &committed {
             Ok(done) => Arc::clone(&done.snapshot),
@@ -129,7 +129,9 @@ impl Parts {
         });
         let Some(id) = entry.map(|entry| entry.id) else {
             // No statement has seen the table, and it is empty.
-            blocking(move || Ok(made.drop_table()?)).await?;
+            if !committed.as_ref().is_err_and(CatalogError::may_be_made) {
+                blocking(move || Ok(made.drop_table()?)).await?;
+            }
             return committed.map(|_| None).map_err(Into::into);
         };
         engine.snapshots.refresh().await?;
