@@ -88,10 +88,10 @@ pub enum CatalogError {
         /// The role that it was to become a member of.
         group: String,
     },
-    /// A newer version of Nyala has written the catalog: run that version.
+    /// A newer version of Nyala has written the catalog, maybe while this one had it open: run that version.
     #[error(
-        "the catalog has format {found}, but this version of nyala knows formats up to {known}; start the \
-         newer version that wrote it"
+        "the catalog has format {found}, but this version of nyala knows formats up to {known}: this node is older than its \
+         catalog; upgrade it to the version that wrote it"
     )]
     Newer {
         /// Format of the stored catalog.

@@ -244,6 +244,7 @@ impl From<CatalogError> for QueryError {
             CatalogError::Altered { .. } | CatalogError::LeaseLost { .. } => ErrorKind::InUse,
             CatalogError::Unreachable { .. } => ErrorKind::Unreadable,
             CatalogError::UnknownOutcome => ErrorKind::Unconfirmed,
+            CatalogError::Newer { .. } => ErrorKind::Unsupported,
             CatalogError::WrongKind { .. } => ErrorKind::WrongObject,
             CatalogError::ReadsItself { .. }
             | CatalogError::Protected { .. }

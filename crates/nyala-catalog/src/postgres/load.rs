@@ -16,6 +16,7 @@ use sqlx::postgres::{PgConnection, PgPool};
 use sqlx::{Connection, Row};
 
 use super::entries::{Assembly, from_json};
+use super::schema;
 use crate::edit::Edit;
 use crate::error::CatalogError;
 
@@ -38,12 +39,16 @@ impl Newest {
 
 /// Reads which change is the newest. To know that it stays so, the caller holds the lock of writers, taken by a statement
 /// before this one: a statement that waits for a lock sees no rows that were written meanwhile.
+///
+/// # Errors
+/// [`CatalogError::Newer`], also on a node that could open the catalog: one of a newer version has migrated it since.
 pub async fn newest(connection: &mut PgConnection) -> Result<Newest, CatalogError> {
-    let select = "SELECT version, (SELECT attempt FROM nyala.changes WHERE changes.version = catalog.version) \
-                  FROM nyala.catalog";
+    let select = "SELECT format, version, \
+                  (SELECT attempt FROM nyala.changes WHERE changes.version = catalog.version) FROM nyala.catalog";
     let row = sqlx::query(select).fetch_one(connection).await?;
-    let version = SnapshotVersion(row.try_get::<i64, _>(0)?.cast_unsigned());
-    Ok(Newest { version, change: change_id(row.try_get(1)?) })
+    schema::check(row.try_get::<i32, _>(0)?.cast_unsigned())?;
+    let version = SnapshotVersion(row.try_get::<i64, _>(1)?.cast_unsigned());
+    Ok(Newest { version, change: change_id(row.try_get(2)?) })
 }
 
 /// A new catalog has no change yet.

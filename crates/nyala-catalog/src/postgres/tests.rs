@@ -313,6 +313,30 @@ async fn a_catalog_of_a_newer_version_is_refused() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_became_older_than_its_catalog_changes_nothing() {
+    let database = Database::new();
+    let subject = Subject::open(&database).await;
+    subject.make(create_table("before")).await;
+    let before = subject.catalog.snapshot();
+    // A node of a newer version has migrated the catalog, and changed it in a way that this one cannot read.
+    database.run(
+        "UPDATE nyala.catalog SET format = 99, version = version + 1; \
+         INSERT INTO nyala.changes (version, attempt, edits) SELECT version, 'a', '[\"New\"]' FROM nyala.catalog",
+    );
+    let refused = [
+        subject.catalog.commit(create_table("after")).await.map(drop),
+        subject.catalog.refresh().await.map(drop),
+        subject.store.load().await.map(drop),
+    ];
+    for refused in refused {
+        let error = refused.unwrap_err();
+        assert!(matches!(error, CatalogError::Newer { found: 99, .. }), "{error}");
+        assert!(error.to_string().contains("upgrade"), "{error}");
+    }
+    assert_eq!(*subject.catalog.snapshot(), *before);
+}
+
 async fn probe(database: &Database) -> Result<ProbedDatabase, CatalogError> {
     PostgresStore::probe(&database.0).await
 }
