@@ -136,13 +136,16 @@ impl Catalog {
     }
 
     /// Records that this node is alive, and returns all nodes that were since `forget` ago, itself included.
+    ///
+    /// # Errors
+    /// [`CatalogError::NodeTaken`] if another process runs as this node.
     pub async fn beat(&self, node: &NodeEntry, forget: Duration) -> Result<Vec<NodeEntry>, CatalogError> {
         self.shared.store.beat(node, forget).await
     }
 
-    /// Forgets a node that stops.
-    pub async fn leave(&self, node: &NodeId) -> Result<(), CatalogError> {
-        self.shared.store.leave(node).await
+    /// Forgets a node that stops, if its record is of the process that started then.
+    pub async fn leave(&self, node: &NodeId, started_at_ms: u64) -> Result<(), CatalogError> {
+        self.shared.store.leave(node, started_at_ms).await
     }
 
     /// Returns when another process may have made a change; never if that cannot be known.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use nyala_model::SegmentId;
+use nyala_model::{NodeId, SegmentId};
 
 /// Why a change was refused, or the catalog could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -138,6 +138,18 @@ pub enum CatalogError {
         /// Its name.
         lease: String,
     },
+    /// Another process has the name of this node, and started later: one of the two has a copy of the other's data folder.
+    #[error(
+        "another process runs as node `{node}`{}: one of the two data folders is a copy of the other; stop the process of the \
+         copy, and delete the file `node` there before it starts again",
+        at(address)
+    )]
+    NodeTaken {
+        /// The node.
+        node: NodeId,
+        /// Where the other process is reached; empty if it does not tell.
+        address: String,
+    },
     /// The process began to shut down during a change: check whether the change was made.
     #[error("the catalog change was interrupted by a shutdown; check whether it was made after the restart")]
     Interrupted,
@@ -171,6 +183,10 @@ fn next_step(what: &str, suggestion: Option<&str>) -> String {
         (None, "view") => "the table `information_schema.views` lists what does".to_owned(),
         (None, _) => format!("SHOW {}S lists what does", what.to_uppercase()),
     }
+}
+
+fn at(address: &str) -> String {
+    if address.is_empty() { String::new() } else { format!(" at `{address}`") }
 }
 
 fn opening_step(source: &io::Error) -> &'static str {

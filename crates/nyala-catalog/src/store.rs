@@ -111,10 +111,14 @@ pub trait CatalogStore: Send + Sync + Debug {
 
     /// Records that this node is alive, and returns all nodes that were since `forget` ago, itself included. A store of one
     /// node returns the node itself.
+    ///
+    /// # Errors
+    /// [`CatalogError::NodeTaken`] if a process that started later tells the same of itself. The record of a process that started
+    /// earlier is replaced at once: the node was started again.
     async fn beat(&self, node: &NodeEntry, forget: Duration) -> Result<Vec<NodeEntry>, CatalogError>;
 
-    /// Forgets a node that stops.
-    async fn leave(&self, node: &NodeId) -> Result<(), CatalogError>;
+    /// Forgets a node that stops, if its record is of the process that started then.
+    async fn leave(&self, node: &NodeId, started_at_ms: u64) -> Result<(), CatalogError>;
 
     /// Writes everything, as of one transaction, to a file that does not exist. Writers go on meanwhile.
     /// Returns the content of the copy.

@@ -241,7 +241,9 @@ impl From<CatalogError> for QueryError {
             CatalogError::AlreadyExists { what: "schema", .. } => ErrorKind::DuplicateSchema,
             CatalogError::AlreadyExists { .. } => ErrorKind::DuplicateObject,
             CatalogError::InUse { .. } => ErrorKind::Needed,
-            CatalogError::Altered { .. } | CatalogError::LeaseLost { .. } => ErrorKind::InUse,
+            CatalogError::Altered { .. }
+            | CatalogError::LeaseLost { .. }
+            | CatalogError::NodeTaken { .. } => ErrorKind::InUse,
             CatalogError::Unreachable { .. } => ErrorKind::Unreadable,
             CatalogError::UnknownOutcome => ErrorKind::Unconfirmed,
             CatalogError::Newer { .. } => ErrorKind::Unsupported,

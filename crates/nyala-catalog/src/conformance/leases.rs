@@ -82,5 +82,5 @@ pub async fn a_node_knows_itself(backend: &dyn Backend) {
     let nodes = store.beat(&entry, LONG).await.unwrap();
     assert_eq!(nodes.len(), 1);
     assert_eq!(NodeEntry { age_ms: 0, ..nodes[0].clone() }, entry);
-    store.leave(&node()).await.unwrap();
+    store.leave(&node(), entry.started_at_ms).await.unwrap();
 }

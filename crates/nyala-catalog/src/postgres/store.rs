@@ -295,8 +295,8 @@ impl CatalogStore for PostgresStore {
         self.within(nodes::beat(&self.pool, node, forget)).await
     }
 
-    async fn leave(&self, node: &NodeId) -> Result<(), CatalogError> {
-        self.within(nodes::leave(&self.pool, node)).await
+    async fn leave(&self, node: &NodeId, started_at_ms: u64) -> Result<(), CatalogError> {
+        self.within(nodes::leave(&self.pool, node, started_at_ms)).await
     }
 
     /// The copy is a catalog of one node: a SQLite file.

@@ -270,10 +270,36 @@ async fn nodes_see_each_other_until_they_leave() {
     here.beat(&entry("a"), forget).await.unwrap();
     assert_eq!(seen(there.beat(&entry("b"), forget).await.unwrap()), both);
     assert_eq!(seen(here.beat(&entry("a"), forget).await.unwrap()), both);
-    there.leave(&NodeId("b".to_owned())).await.unwrap();
+    there.leave(&NodeId("b".to_owned()), 0).await.unwrap();
     assert_eq!(seen(here.beat(&entry("a"), forget).await.unwrap()), BTreeSet::from(["a".to_owned()]));
     database.run("UPDATE nyala.nodes SET beat_at = beat_at - interval '61 s'");
     assert_eq!(seen(there.beat(&entry("b"), forget).await.unwrap()), BTreeSet::from(["b".to_owned()]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_processes_that_run_as_one_node_the_later_one_does() {
+    let database = Database::new();
+    let (store, forget) = (database.connect().await, Duration::from_secs(60));
+    let started = |started_at_ms: u64| {
+        let (id, address) = (node(), format!("host{started_at_ms}:7433"));
+        NodeEntry { id, address, started_at_ms, ..NodeEntry::default() }
+    };
+    store.beat(&started(1), forget).await.unwrap();
+    // It was started again: its own record does not keep it out.
+    store.beat(&started(2), forget).await.unwrap();
+    store.beat(&started(2), forget).await.unwrap();
+    let error = store.beat(&started(1), forget).await.unwrap_err();
+    assert!(matches!(error, CatalogError::NodeTaken { .. }), "{error}");
+    assert!(error.to_string().contains("at `host2:7433`"), "{error}");
+    // What the earlier process does when it stops leaves the later one alone.
+    store.leave(&node(), 1).await.unwrap();
+    assert!(store.beat(&started(1), forget).await.is_err());
+    // One that has ended is no reason, whenever it started: clocks may go back.
+    database.run("UPDATE nyala.nodes SET beat_at = beat_at - interval '11 s'");
+    store.beat(&started(1), forget).await.unwrap();
+    store.leave(&node(), 1).await.unwrap();
+    let nodes = store.beat(&NodeEntry { id: NodeId("b".to_owned()), ..started(3) }, forget).await.unwrap();
+    assert_eq!(nodes.len(), 1, "{nodes:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -337,7 +337,7 @@ impl CatalogStore for SqliteStore {
         Ok(vec![node.clone()])
     }
 
-    async fn leave(&self, _: &NodeId) -> Result<(), CatalogError> {
+    async fn leave(&self, _: &NodeId, _: u64) -> Result<(), CatalogError> {
         Ok(())
     }
 

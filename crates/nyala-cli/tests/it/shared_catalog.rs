@@ -292,6 +292,24 @@ fn a_node_that_stops_says_so_until_its_last_statement_has_ended() {
 }
 
 #[test]
+fn a_copied_data_folder_makes_no_second_node_of_one_name() {
+    let shared = Shared::new();
+    let one = shared.node();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(one.folder.path().join("node"), folder.path().join("node")).unwrap();
+    let copy = shared.serve_folder(folder, &[]);
+    let has_given_way =
+        |node: &Server| node.try_query("SELECT 1").body.contains("another process runs as node");
+    eventually("the process that started first gives way", PATIENCE, || has_given_way(&one));
+    assert_eq!(one.get("/readyz").status, 503);
+    assert_eq!(copy.query("SELECT count(*) FROM system.nodes"), [["1"]]);
+    // Its next start is the later one.
+    let one = shared.serve_folder(one.kill(), &[]);
+    eventually("the copy gives way", PATIENCE, || has_given_way(&copy));
+    one.query("CREATE SCHEMA mart");
+}
+
+#[test]
 fn a_database_that_outgrew_its_machine_gets_further_nodes() {
     let shared = Shared::new();
     let folder = tempfile::tempdir().unwrap();

@@ -1,12 +1,12 @@
 //! The engine of one process, as its parts.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use datafusion::execution::runtime_env::RuntimeEnv;
-use nyala_catalog::{Catalog, Permit};
+use nyala_catalog::{Catalog, CatalogError, Permit};
 use nyala_cube::cube::build::{Background, Builds, RETIREMENT, SegmentHome};
 use nyala_cube::scan::DamageReports;
 use nyala_model::config::{BuildConfig, QueryConfig};
@@ -68,6 +68,8 @@ pub struct Runtime {
     pub stopping: CancellationToken,
     /// Set just before `stopping` is cancelled. Every statement checks it, and checking a token takes a lock.
     closed: AtomicBool,
+    /// Why, if not because the server stops.
+    closed_because: OnceLock<QueryError>,
     /// Ends large statements before the system ends the process.
     _guard: MemoryGuard,
 }
@@ -105,14 +107,17 @@ impl Runtime {
     pub fn new(threads: Threads, admission: Arc<Admission>, guard: MemoryGuard) -> Self {
         let background = Background::new(threads.execution().clone());
         let stopping = CancellationToken::new();
-        Self { threads, admission, background, stopping, closed: AtomicBool::new(false), _guard: guard }
+        let (closed, closed_because) = (AtomicBool::new(false), OnceLock::new());
+        Self { threads, admission, background, stopping, closed, closed_because, _guard: guard }
     }
 
     /// Refuses work once the engine is stopping.
     pub fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Relaxed) {
-            return Err(QueryError::new(ErrorKind::ShuttingDown, "the server is stopping")
-                .hint("connect again when it is back"));
+            return Err(self.closed_because.get().cloned().unwrap_or_else(|| {
+                QueryError::new(ErrorKind::ShuttingDown, "the server is stopping")
+                    .hint("connect again when it is back")
+            }));
         }
         Ok(())
     }
@@ -201,6 +206,24 @@ impl Engine {
         };
         let message = format!("no query `{id}` is running{place}");
         Err(QueryError::new(ErrorKind::UndefinedObject, message).hint(hint))
+    }
+
+    /// Ends all work of this node, and takes no other: another process runs in its place. Both would change the same cubes,
+    /// jobs and disk stores under one name.
+    pub(super) fn give_way(&self, reason: &CatalogError) {
+        tracing::error!(%reason, "this node takes no statements any more");
+        let refusal = QueryError::new(ErrorKind::ShuttingDown, reason.to_string());
+        // Only this function sets it, and it is called once.
+        let _ = self.runtime.closed_because.set(refusal);
+        self.runtime.close();
+    }
+
+    /// Whether this node takes statements; the error tells why not.
+    ///
+    /// # Errors
+    /// The server stops, or another process runs as this node.
+    pub fn check_open(&self) -> Result<()> {
+        self.runtime.check_open()
     }
 
     /// Lets running statements end for at most `grace`, then cancels them and refuses new ones.

@@ -164,7 +164,13 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
     let (copied, followed) = (Arc::clone(&catalog), Arc::clone(&engine.file_checks));
     engine.runtime.spawn(async move { copies.keep_up(&copied).await });
     engine.runtime.spawn(snapshots::follow(catalog, followed, Arc::downgrade(&engine.snapshots)));
-    engine.runtime.spawn(Arc::clone(&engine.nodes).keep_telling());
+    let (telling, replaced) = (Arc::clone(&engine.nodes), Arc::downgrade(&engine));
+    engine.runtime.spawn(async move {
+        let reason = telling.keep_telling().await;
+        if let Some(engine) = replaced.upgrade() {
+            engine.give_way(&reason);
+        }
+    });
     if engine.catalog().is_shared() {
         engine.runtime.spawn(leftovers::collect(Arc::downgrade(&engine)));
         engine.runtime.spawn(live::forget_dropped_elsewhere(Arc::downgrade(&engine)));

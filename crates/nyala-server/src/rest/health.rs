@@ -26,6 +26,9 @@ pub async fn ready(State(shared): State<Shared>) -> Result<Json<Value>, ApiError
         Phase::Starting => return refuse("starting", "the server is starting".to_owned()),
         Phase::Stopping => return refuse("shutting_down", "the server is stopping".to_owned()),
     }
+    if let Err(error) = shared.engine.check_open() {
+        return refuse("shutting_down", error.message);
+    }
     let catalog = shared.engine.catalog();
     let ready = |version: u64| Ok(Json(json!({"status": "ready", "catalog_version": version})));
     if catalog.is_shared() {

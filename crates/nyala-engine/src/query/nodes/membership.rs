@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_catalog::Catalog;
+use nyala_catalog::{Catalog, CatalogError};
 use nyala_cube::cube::build::{Readers, now_ms};
 use nyala_model::{JobState, NodeEntry, NodeId, SnapshotVersion};
 use nyala_sql::error::Result;
@@ -155,11 +155,23 @@ impl Nodes {
         }
     }
 
-    /// Tells the others that this node lives, for as long as it does, and ends the jobs of those that died.
-    pub async fn keep_telling(self: Arc<Self>) {
-        let mut was_told = true;
+    /// Tells the others that this node lives, for as long as it does, and ends the jobs of those that died. Returns only if another
+    /// process runs as this node.
+    pub async fn keep_telling(self: Arc<Self>) -> CatalogError {
+        let begun = Instant::now();
+        let (mut has_told, mut was_told) = (false, true);
         loop {
-            let told = self.tell().await;
+            let told = match self.catalog.beat(&self.here(), FORGET).await {
+                Ok(nodes) => {
+                    has_told = true;
+                    self.note(nodes).await
+                }
+                // Before, it may be the last report of the process before this one, by a clock that was ahead.
+                Err(taken @ CatalogError::NodeTaken { .. }) if has_told || begun.elapsed() > DEAD => {
+                    return taken;
+                }
+                Err(error) => Err(error.into()),
+            };
             // Once, and not every two seconds.
             if let Err(error) = &told
                 && was_told
@@ -172,8 +184,13 @@ impl Nodes {
     }
 
     async fn tell(&self) -> Result<()> {
-        let known = self.seen.load().nodes.iter().filter(|node| is_there(node)).count();
         let nodes = self.catalog.beat(&self.here(), FORGET).await?;
+        self.note(nodes).await
+    }
+
+    /// Takes note of what all nodes told.
+    async fn note(&self, nodes: Vec<NodeEntry>) -> Result<()> {
+        let known = self.seen.load().nodes.iter().filter(|node| is_there(node)).count();
         let there = nodes.iter().filter(|node| is_there(node)).count();
         self.forget_answers(&nodes);
         self.seen.store(Arc::new(Seen { nodes, at: Instant::now() }));
@@ -222,7 +239,7 @@ impl Nodes {
 
     /// Takes this node off the list.
     pub async fn leave(&self) {
-        if let Err(error) = self.catalog.leave(&self.own).await {
+        if let Err(error) = self.catalog.leave(&self.own, self.started_at_ms).await {
             tracing::debug!(%error, "this node stays on the list until it is taken for dead");
         }
     }
