@@ -106,7 +106,7 @@ impl Catalog {
     /// As [`commit`](Self::commit), if the leases of all `fences` are still held under their tokens.
     ///
     /// # Errors
-    /// [`CatalogError::LeaseLost`] if another node has taken the lease.
+    /// [`CatalogError::LeaseLost`] if a lease has ended, or was taken again.
     pub async fn commit_under(&self, fences: &[Fence], change: Change) -> Result<Committed, CatalogError> {
         let (shared, fences) = (Arc::clone(&self.shared), fences.to_vec());
         let commit = async move { shared.commit(&change, &fences).await };

@@ -132,8 +132,10 @@ pub enum CatalogError {
     /// A catalog is moved into an empty one only.
     #[error("the shared catalog has entries already; name a database that has none")]
     NotEmpty,
-    /// Another node does this work now: what this node began is given up.
-    #[error("another node has taken over: lease `{lease}` of this node ended; run the statement again")]
+    /// Another node may do this work now: what this node began is given up.
+    #[error(
+        "lease `{lease}` of this node ended, and another node may have taken over; run the statement again"
+    )]
     LeaseLost {
         /// Its name.
         lease: String,

@@ -1,7 +1,9 @@
 //! Leases: what one node at a time may do, such as to build a cube.
 //!
 //! A lease ends by itself, so that a node that died does not keep it. A node that is only slow may not know that its lease
-//! ended: each lease has a token that grows whenever it is taken, and changes made under an old one are refused.
+//! ended: each lease has a token that grows whenever it is taken, and changes made under an old one are refused. So are changes under a
+//! lease that has ended and was not taken yet, and it is not renewed any more: what nobody holds is open to all, for instance to
+//! the search for files that no job is adding.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -144,7 +146,7 @@ async fn renew(store: Arc<dyn CatalogStore>, fence: Fence, held: watch::Sender<O
         match store.renew_lease(&fence.lease, fence.token, HOLD).await {
             Ok(true) => drop(held.send_replace(Some(end_of(asked)))),
             Ok(false) => {
-                tracing::warn!(lease = fence.lease, "another node has taken a lease of this one");
+                tracing::warn!(lease = fence.lease, "a lease of this node has ended");
                 held.send_replace(None);
                 return;
             }
@@ -174,19 +176,21 @@ impl LocalLeases {
     }
 
     pub fn renew(&mut self, name: &str, token: LeaseToken, hold: Duration) -> bool {
-        let held = self.taken.get_mut(name).filter(|(_, held, _)| *held == token);
-        held.map(|(_, _, until)| *until = Instant::now() + hold).is_some()
+        let now = Instant::now();
+        let held = self.taken.get_mut(name).filter(|(_, held, until)| *held == token && now < *until);
+        held.map(|(_, _, until)| *until = now + hold).is_some()
     }
 
     pub fn release(&mut self, name: &str, token: LeaseToken) {
-        if self.is_held(name, token) {
+        if self.taken.get(name).is_some_and(|(_, held, _)| *held == token) {
             self.taken.remove(name);
         }
     }
 
-    /// Whether no other node has taken it since.
+    /// Whether it is still held under this token.
     pub fn is_held(&self, name: &str, token: LeaseToken) -> bool {
-        self.taken.get(name).is_some_and(|(_, held, _)| *held == token)
+        let now = Instant::now();
+        self.taken.get(name).is_some_and(|(_, held, until)| *held == token && now < *until)
     }
 
     pub fn list(&self) -> Vec<LeaseEntry> {

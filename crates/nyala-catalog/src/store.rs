@@ -49,7 +49,7 @@ pub trait CatalogStore: Send + Sync + Debug {
     /// `base` is the caller's snapshot. It saves a full read if no other process has written since;
     /// the rules always see the stored catalog.
     ///
-    /// The change is refused if another node has taken the lease of one of `fences` meanwhile.
+    /// The change is refused if the lease of one of `fences` has ended, or was taken again.
     async fn apply(
         &self,
         base: &CatalogSnapshot,
@@ -100,7 +100,7 @@ pub trait CatalogStore: Send + Sync + Debug {
         hold: Duration,
     ) -> Result<Option<LeaseToken>, CatalogError>;
 
-    /// Holds a lease for this long from now on. False if it is no longer held under this token.
+    /// Holds a lease for this long from now on. False if it is no longer held under this token, or has ended.
     async fn renew_lease(&self, name: &str, token: LeaseToken, hold: Duration) -> Result<bool, CatalogError>;
 
     /// Gives a lease back, if it is still held under this token.

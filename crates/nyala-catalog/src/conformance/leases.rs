@@ -43,8 +43,9 @@ pub async fn a_lease_ends_unless_it_is_renewed(backend: &dyn Backend) {
     let first = store.take_lease("upkeep", &node(), LONG).await.unwrap().unwrap();
     assert!(store.renew_lease("upkeep", first, ENDED).await.unwrap());
     assert!(store.leases().await.unwrap().is_empty());
-    // Until another node takes it, it can be renewed: nothing happened meanwhile.
-    assert!(store.renew_lease("upkeep", first, ENDED).await.unwrap());
+    // Others may rely on that, whether one takes it or not.
+    assert!(!store.renew_lease("upkeep", first, LONG).await.unwrap());
+    assert!(store.leases().await.unwrap().is_empty());
     let second = store.take_lease("upkeep", &other(), LONG).await.unwrap().unwrap();
     assert!(second > first);
     assert!(!store.renew_lease("upkeep", first, LONG).await.unwrap());
@@ -59,9 +60,13 @@ pub async fn changes_under_a_lost_lease_are_refused(backend: &dyn Backend) {
     let store = backend.open().await;
     let shared = Arc::clone(&subject.store);
     let fence = |token| Fence { lease: "cube 1".to_owned(), token };
-    let first = fence(shared.take_lease("cube 1", &node(), ENDED).await.unwrap().unwrap());
-    // The lease ended, but no other node has taken it.
+    let first = fence(shared.take_lease("cube 1", &node(), LONG).await.unwrap().unwrap());
     subject.catalog.commit_under(std::slice::from_ref(&first), create_table("a")).await.unwrap();
+    shared.renew_lease("cube 1", first.token, ENDED).await.unwrap();
+    // The lease has ended, but no other node has taken it.
+    let refused =
+        subject.catalog.commit_under(std::slice::from_ref(&first), create_table("b")).await.unwrap_err();
+    assert!(matches!(refused, CatalogError::LeaseLost { .. }), "{refused}");
     let second = fence(shared.take_lease("cube 1", &other(), LONG).await.unwrap().unwrap());
     let refused =
         subject.catalog.commit_under(std::slice::from_ref(&first), create_table("b")).await.unwrap_err();

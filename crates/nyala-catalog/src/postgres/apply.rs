@@ -72,9 +72,10 @@ async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query("SELECT 1 FROM nyala.catalog FOR UPDATE").fetch_one(connection).await.map(drop)
 }
 
-/// Fails if another node has taken the lease. Until the transaction ends, none can.
+/// Fails if the lease has ended, taken by another node or not. Until the transaction ends, none can take it.
 async fn check_fence(connection: &mut PgConnection, fence: &Fence) -> Result<(), CatalogError> {
-    let select = "SELECT 1 FROM nyala.leases WHERE name = $1 AND token = $2 FOR SHARE";
+    let select =
+        "SELECT 1 FROM nyala.leases WHERE name = $1 AND token = $2 AND until > clock_timestamp() FOR SHARE";
     let held = sqlx::query(select)
         .bind(&fence.lease)
         .bind(fence.token.0.cast_signed())

@@ -37,7 +37,7 @@ pub async fn renew(
     hold: Duration,
 ) -> Result<bool, CatalogError> {
     let update = "UPDATE nyala.leases SET until = clock_timestamp() + $3 * interval '1 ms' \
-                  WHERE name = $1 AND token = $2";
+                  WHERE name = $1 AND token = $2 AND until > clock_timestamp()";
     let query = sqlx::query(update).bind(name).bind(token.0.cast_signed()).bind(milliseconds(hold));
     Ok(query.execute(pool).await?.rows_affected() == 1)
 }
