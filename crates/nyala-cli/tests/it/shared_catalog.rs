@@ -1,11 +1,12 @@
 //! Nodes that share a catalog in PostgreSQL and cuboids in a bucket.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nyala_testing::PostgresServer;
 use tempfile::TempDir;
 
+use crate::forwarding::two;
 use crate::program::{PATIENCE, eventually, nyala, run, try_run};
 use crate::s3::{BUCKET, S3};
 use crate::server::Server;
@@ -270,6 +271,36 @@ fn queries_go_on_while_postgresql_hangs() {
         node.try_query("CREATE SCHEMA IF NOT EXISTS mart").status == 200
     });
     assert_eq!(node.query(SUM), expected);
+}
+
+/// While no node can tell that it lives, none is taken for dead; nor afterwards, until all have told again.
+#[test]
+fn nodes_reach_each_other_while_postgresql_is_away() {
+    let shared = Shared::new();
+    let (owner, other) = two(&shared);
+    let there = owner.query("SELECT node FROM system.local_queries")[0][0].clone();
+    let states = "SELECT state, count(*) FROM system.nodes GROUP BY state";
+    eventually("both nodes", PATIENCE, || other.query(states) == [["serving", "2"]]);
+    shared.postgres.stop();
+    let mut rows = 3;
+    // A node that tells nothing for ten seconds while PostgreSQL answers is dead.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(14) {
+        rows += 1;
+        other.query(&format!("INSERT INTO t VALUES ({rows}, 'x')"));
+        assert_eq!(other.query("SELECT count(*) FROM t"), [[rows.to_string()]]);
+        assert_eq!(other.query(states), [["serving", "2"]]);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let asked = other.try_query(&format!("KILL QUERY 4711 ON NODE '{there}'"));
+    assert!(asked.body.contains(&format!("is running on node `{there}`")), "{}", asked.body);
+    shared.postgres.run();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(6) {
+        assert_eq!(other.query(states), [["serving", "2"]]);
+        assert_eq!(other.query("SELECT count(*) FROM t"), [[rows.to_string()]]);
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 #[test]

@@ -14,16 +14,11 @@ use nyala_model::{JobState, NodeEntry, NodeId, SnapshotVersion};
 use nyala_sql::error::Result;
 
 use super::elsewhere::not_reached;
+use super::view::{self, BEAT, View, is_there};
 use crate::query::activity::Registry;
 use crate::query::resources::admission::Admission;
 use crate::query::snapshots::Snapshots;
 
-/// How often a node tells that it lives.
-const BEAT: Duration = Duration::from_secs(2);
-/// A node that has told nothing for this long is taken for dead.
-const DEAD: Duration = Duration::from_secs(10);
-/// What it did is given up after this long: then its leases have ended, too.
-const LOST: Duration = Duration::from_secs(60);
 /// A node that has told nothing for this long is forgotten.
 const FORGET: Duration = Duration::from_secs(24 * 3600);
 /// How often it is looked whether a statement still reads old files.
@@ -42,16 +37,9 @@ pub struct Nodes {
     executor: bool,
     started_at_ms: u64,
     draining: AtomicBool,
-    seen: ArcSwap<Seen>,
+    seen: ArcSwap<View>,
     /// Why nodes did not answer this one when it last asked for their statements.
     unanswered: Mutex<BTreeMap<NodeId, String>>,
-}
-
-/// What all nodes told.
-#[derive(Debug)]
-struct Seen {
-    nodes: Vec<NodeEntry>,
-    at: Instant,
 }
 
 impl Nodes {
@@ -61,7 +49,7 @@ impl Nodes {
         (registry, admission): (Arc<Registry>, Arc<Admission>),
         (own, address, executor): (NodeId, String, bool),
     ) -> Self {
-        let seen = ArcSwap::from_pointee(Seen { nodes: Vec::new(), at: Instant::now() });
+        let seen = ArcSwap::from_pointee(View::default());
         let (started_at_ms, draining) = (now_ms(), AtomicBool::new(false));
         let unanswered = Mutex::default();
         Self {
@@ -81,19 +69,16 @@ impl Nodes {
 
     /// All nodes, this one included, as they were when they last told of themselves.
     pub fn all(&self) -> Vec<NodeEntry> {
-        let seen = self.seen.load();
-        let since = u64::try_from(seen.at.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let others = seen.nodes.iter().filter(|node| node.id != self.own);
-        let others =
-            others.map(|node| NodeEntry { age_ms: node.age_ms.saturating_add(since), ..node.clone() });
-        let mut all: Vec<NodeEntry> = others.chain([self.here()]).collect();
+        let mut all = self.seen.load().nodes_at(Instant::now());
+        all.retain(|node| node.id != self.own);
+        all.push(self.here());
         all.sort_by(|one, other| one.id.cmp(&other.id));
         all
     }
 
     /// Whether a node told lately that it lives.
     pub fn is_alive(node: &NodeEntry) -> bool {
-        Duration::from_millis(node.age_ms) < DEAD
+        view::is_alive(node)
     }
 
     /// Whether a node is this one.
@@ -190,10 +175,11 @@ impl Nodes {
 
     /// Takes note of what all nodes told.
     async fn note(&self, nodes: Vec<NodeEntry>) -> Result<()> {
-        let known = self.seen.load().nodes.iter().filter(|node| is_there(node)).count();
-        let there = nodes.iter().filter(|node| is_there(node)).count();
+        let known = self.all().iter().filter(|node| is_there(node)).count();
         self.forget_answers(&nodes);
-        self.seen.store(Arc::new(Seen { nodes, at: Instant::now() }));
+        let seen = self.seen.load().after(nodes, Instant::now());
+        self.seen.store(Arc::new(seen));
+        let there = self.all().iter().filter(|node| is_there(node)).count();
         if self.catalog.is_shared() {
             self.admission.resize_spread(self.spread_slots());
         }
@@ -244,9 +230,13 @@ impl Nodes {
         }
     }
 
-    /// The oldest snapshot that a statement on any living node reads.
+    /// The oldest snapshot that a statement on any node may read; none while this node does not hear the others. A node that is silent is
+    /// only taken for gone with its leases: until then its statements may go on.
     fn oldest_version(&self) -> Option<SnapshotVersion> {
-        self.all().iter().filter(|node| Self::is_alive(node)).map(|node| node.oldest_version).min()
+        if self.catalog.is_shared() && self.seen.load().is_stale(Instant::now()) {
+            return None;
+        }
+        oldest_of(&self.all())
     }
 }
 
@@ -257,8 +247,8 @@ fn part_of_slots(executors: &[NodeEntry], others: &[NodeEntry]) -> usize {
     (slots / asking).max(1)
 }
 
-fn is_there(node: &NodeEntry) -> bool {
-    Duration::from_millis(node.age_ms) < LOST
+fn oldest_of(nodes: &[NodeEntry]) -> Option<SnapshotVersion> {
+    nodes.iter().filter(|node| is_there(node)).map(|node| node.oldest_version).min()
 }
 
 /// As a value that may be kept by work in the background.
@@ -269,7 +259,7 @@ impl Readers for StatementsOf {
     fn gone(&self, version: SnapshotVersion) -> BoxFuture<'static, ()> {
         let nodes = Arc::clone(&self.0);
         async move {
-            while nodes.oldest_version().is_some_and(|oldest| oldest < version) {
+            while nodes.oldest_version().is_none_or(|oldest| oldest < version) {
                 tokio::time::sleep(LOOK).await;
             }
         }
@@ -290,5 +280,15 @@ mod tests {
         assert_eq!(part_of_slots(&executors, &others), 6);
         // A node of an older version tells of no slots.
         assert_eq!(part_of_slots(&[node(0, 0)], &others), 1);
+    }
+
+    #[test]
+    fn a_silent_node_may_read_old_files_for_as_long_as_it_may_be_at_work() {
+        let node = |version, age_ms| NodeEntry {
+            oldest_version: SnapshotVersion(version),
+            age_ms,
+            ..NodeEntry::default()
+        };
+        assert_eq!(oldest_of(&[node(7, 0), node(5, 59_999), node(3, 60_000)]), Some(SnapshotVersion(5)));
     }
 }

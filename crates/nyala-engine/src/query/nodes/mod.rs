@@ -6,6 +6,7 @@ mod cuboid_homes;
 mod elsewhere;
 mod membership;
 mod neighbours;
+mod view;
 
 pub use build_unit::BuildUnit;
 pub use control::{Control, ControlAction, ControlAnswer};
