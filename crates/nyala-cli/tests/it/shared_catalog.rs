@@ -303,6 +303,27 @@ fn nodes_reach_each_other_while_postgresql_is_away() {
     }
 }
 
+/// A client that is told of a failure repeats its statement, and the rows would count twice.
+#[test]
+fn what_another_node_has_written_is_written_although_the_catalog_is_away() {
+    let shared = Shared::new();
+    let (owner, mut other) = two(&shared);
+    let one = "INSERT INTO t VALUES (4, 'd')";
+    // The owner knows a newer catalog than the node that is asked, which cannot read it any more.
+    other.signal("STOP");
+    owner.query("CREATE SCHEMA newer");
+    shared.postgres.stop();
+    other.signal("CONT");
+    // The connection of the two may have broken meanwhile; a query is sent again.
+    eventually("the owner", PATIENCE, || other.try_query("SELECT count(*) FROM t").status == 200);
+    let written = other.try_query(one);
+    assert_eq!(written.status, 200, "{}", written.body);
+    assert_eq!(other.query("SELECT count(*) FROM t"), [["4"]]);
+    assert_eq!(owner.query("SELECT count(*) FROM t"), [["4"]]);
+    shared.postgres.run();
+    eventually("the newer catalog", PATIENCE, || other.try_query("DROP SCHEMA newer").status == 200);
+}
+
 #[test]
 fn a_node_that_stops_says_so_until_its_last_statement_has_ended() {
     let shared = Shared::new();

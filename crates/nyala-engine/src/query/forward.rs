@@ -1,9 +1,11 @@
 //! Sends a whole statement to the node that has the disk store which it needs, and runs those of other nodes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::common::ScalarValue;
 use futures::StreamExt;
+use nyala_model::SnapshotVersion;
 use nyala_sql::error::{ErrorKind, Owner, QueryError, Result};
 
 use super::answer::{Answer, Batches, RowStream};
@@ -14,6 +16,8 @@ use super::options::SessionOptions;
 use super::prepared::{Form, Prepared};
 use super::session::Session;
 
+/// How long a client waits after its change on another node until this one sees it.
+const SEE_WITHIN: Duration = Duration::from_secs(2);
 /// A setting that a statement takes along as what is left of its time.
 const TIMEOUT: &str = "statement_timeout";
 
@@ -50,11 +54,7 @@ impl Session {
                 Ok(Answer::Rows(RowStream::new(schema, rows, running, Some(deadline.clone()))))
             }
             Ok(Forwarding::Done(completion, version)) => {
-                // Who has made a change sees it in the next statement.
-                if self.engine.snapshots.current().snapshot().version < version {
-                    self.engine.catalog().refresh().await?;
-                    self.engine.snapshots.refresh().await?;
-                }
+                self.engine.see_change(version).await;
                 listed.finish();
                 Ok(Answer::Done(completion))
             }
@@ -92,6 +92,17 @@ impl Session {
 }
 
 impl Engine {
+    /// Lets the next statement see a change that another node has made. If this node cannot read the catalog now, it sees the change
+    /// later: a client that is told of a failure repeats what is done.
+    async fn see_change(&self, version: SnapshotVersion) {
+        let reason = match tokio::time::timeout(SEE_WITHIN, self.catch_up(version)).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {} seconds", SEE_WITHIN.as_secs()),
+        };
+        tracing::warn!(%reason, "a change that another node has made is not seen here yet");
+    }
+
     /// The session of a statement that another node has sent.
     ///
     /// # Errors
