@@ -321,7 +321,32 @@ fn what_another_node_has_written_is_written_although_the_catalog_is_away() {
     assert_eq!(other.query("SELECT count(*) FROM t"), [["4"]]);
     assert_eq!(owner.query("SELECT count(*) FROM t"), [["4"]]);
     shared.postgres.run();
-    eventually("the newer catalog", PATIENCE, || other.try_query("DROP SCHEMA newer").status == 200);
+    eventually("the newer catalog", PATIENCE, || {
+        other.try_query("DROP SCHEMA IF EXISTS newer").status == 200
+    });
+}
+
+/// An alteration is made before segments are dropped for it.
+#[test]
+fn a_cube_is_altered_although_its_old_segments_cannot_be_dropped() {
+    let shared = Shared::new();
+    let node = shared.node();
+    shared.with_cube(&node, 5000);
+    node.query("CREATE CUBE s PARTITION BY RANGE (d) EVERY 1 AS SELECT d, sum(v) FROM t GROUP BY d");
+    node.query("BUILD CUBE s");
+    let segments =
+        || node.query("SELECT segment FROM system.segments WHERE cube = 's' AND state = 'ready'").len();
+    assert_eq!(segments(), 10);
+    shared.in_catalog(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$; \
+         CREATE TRIGGER refuse BEFORE DELETE ON nyala.entries FOR EACH ROW WHEN (OLD.kind = 'segment') \
+         EXECUTE FUNCTION refuse()",
+    );
+    node.query("ALTER CUBE s SET (retention = 3)");
+    assert_eq!(segments(), 10);
+    shared.in_catalog("DROP TRIGGER refuse ON nyala.entries");
+    node.query("ALTER CUBE s SET (retention = 2)");
+    assert!(segments() < 10);
 }
 
 #[test]

@@ -107,13 +107,16 @@ async fn change(statement: &AlterCube, execution: &Execution<'_>) -> Result<()> 
     let home = engine.segment_home(Some(lease.into()));
     let altered = async {
         let after = home.commit(change).await?.snapshot;
-        engine.snapshots.refresh().await?;
         give_back(&home, &cube.entry, &after, &name);
-        Ok::<_, QueryError>(())
+        engine.snapshots.refresh().await
     };
     // Made even if the statement stops waiting.
     execution.deadline.hand_over(altered).await?;
-    drop_outdated(engine, &home, &name).await
+    // The cube is altered by now.
+    if let Err(error) = drop_outdated(engine, &home, &name).await {
+        tracing::warn!(cube = %name, %error, "outdated segments of an altered cube stay until something is built");
+    }
+    Ok(())
 }
 
 /// The cube as the statement makes it.

@@ -184,7 +184,11 @@ async fn make_all(maker: &Maker, cube: &ReadyCube, units: Vec<Vec<Work>>) -> Res
     while let Some(Waiting { unit, progress }) = shared.next() {
         make_here(engine, &unit, permit.clone(), progress).await?;
     }
-    refresh(engine).await
+    // All segments are recorded by now: this node follows the catalog anyway.
+    if let Err(error) = refresh(engine).await {
+        tracing::warn!(cube = %maker.name, %error, "what other nodes have built is not seen here yet");
+    }
+    Ok(())
 }
 
 async fn refresh(engine: &Engine) -> Result<()> {
