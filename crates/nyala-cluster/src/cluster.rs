@@ -9,8 +9,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use nyala_engine::{
-    BuildUnit, Control, ControlAnswer, Counts, Engine, Extensions, Forwarded, ForwardedLoad, Forwarding,
-    LoadThere, OtherNodes, QueryError, WantedBlocks, not_reached,
+    BuildUnit, Control, ControlAnswer, Counts, Engine, ErrorKind, Extensions, Forwarded, ForwardedLoad,
+    Forwarding, LoadThere, OtherNodes, QueryError, WantedBlocks, not_reached,
 };
 use nyala_model::config::NodeConfig;
 use nyala_model::{NodeEntry, NodeId};
@@ -134,11 +134,12 @@ impl Cluster {
 
     async fn ask_for(&self, node: &NodeEntry, control: &Control) -> Result<ControlAnswer, QueryError> {
         let channel = self.channel(node)?;
-        match ask(&node.id, channel.clone(), control).await {
-            // The connection may have broken long ago: a new one is made. Ending a statement twice is no different from once.
-            Err(error) if is_unreached(&error) => ask(&node.id, channel, control).await,
-            answered => answered,
-        }
+        let first = match ask(&node.id, channel.clone(), control).await {
+            // The connection may have broken long ago: a new one is made.
+            Err(error) if error.is_unavailable() || error.kind == ErrorKind::Unconfirmed => error,
+            answered => return answered,
+        };
+        second_answer(first, ask(&node.id, channel, control).await)
     }
 
     async fn send(&self, node: &NodeEntry, statement: Forwarded) -> Result<Forwarding, QueryError> {
@@ -152,6 +153,18 @@ impl Cluster {
             (sent, _) => sent,
         }
     }
+}
+
+/// The answer to a request that was sent twice. If the first one has ended a statement, the second finds none to end: that it is not known
+/// what the first one did is all that can be told then.
+fn second_answer(
+    first: QueryError,
+    second: Result<ControlAnswer, QueryError>,
+) -> Result<ControlAnswer, QueryError> {
+    second.map_err(|error| match first.kind == ErrorKind::Unconfirmed && !error.is_unavailable() {
+        true => first,
+        false => error,
+    })
 }
 
 impl OtherNodes for Cluster {
@@ -176,7 +189,7 @@ impl OtherNodes for Cluster {
             let channel = self.channel(node)?;
             match loads::begin(&node.id, channel.clone(), load.clone()).await {
                 // The connection may have broken long ago: a new one is made. No row was sent yet.
-                Err(error) if is_unreached(&error) => loads::begin(&node.id, channel, load).await,
+                Err(error) if error.is_unavailable() => loads::begin(&node.id, channel, load).await,
                 begun => begun,
             }
         }
@@ -218,5 +231,27 @@ impl OtherNodes for Cluster {
         control: Control,
     ) -> BoxFuture<'a, Result<ControlAnswer, QueryError>> {
         async move { self.ask_for(node, &control).await }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use nyala_engine::not_confirmed;
+
+    use super::*;
+
+    #[test]
+    fn a_second_request_that_finds_nothing_to_end_does_not_tell_that_the_first_failed() {
+        let node = NodeId("n1".to_owned());
+        let lost = || not_confirmed(&node, "broken pipe");
+        let nothing = || Err(QueryError::new(ErrorKind::UndefinedObject, "no query `7` is running"));
+        assert_eq!(second_answer(lost(), nothing()).unwrap_err().kind, ErrorKind::Unconfirmed);
+        assert_eq!(second_answer(lost(), Ok(ControlAnswer::Done)).unwrap(), ControlAnswer::Done);
+        let gone = second_answer(lost(), Err(not_reached(&node, "connection refused")));
+        assert_eq!(gone.unwrap_err().kind, ErrorKind::Unreadable);
+        // It did not arrive.
+        let refused = second_answer(not_reached(&node, "connection refused"), nothing());
+        assert_eq!(refused.unwrap_err().kind, ErrorKind::UndefinedObject);
     }
 }

@@ -1,7 +1,7 @@
 //! Sending a request and taking its answer.
 
 use arrow_flight::flight_service_client::FlightServiceClient;
-use nyala_engine::{Control, ControlAnswer, QueryError};
+use nyala_engine::{Control, ControlAction, ControlAnswer, QueryError};
 use nyala_model::NodeId;
 use tonic::transport::Channel;
 
@@ -11,10 +11,11 @@ use crate::statement::{MAX_MESSAGE_BYTES, from_status};
 /// Asks a node. The caller bounds the time.
 ///
 /// # Errors
-/// As the node answers, or it was not reached.
+/// As the node answers, or it was not reached; [`ErrorKind::Unconfirmed`](nyala_engine::ErrorKind) if what was sent may have ended something.
 pub async fn ask(node: &NodeId, channel: Channel, control: &Control) -> Result<ControlAnswer, QueryError> {
     let mut client = FlightServiceClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
-    let failed = |status| from_status(node, &status, false);
+    let ends_something = control.action != ControlAction::ListQueries;
+    let failed = |status| from_status(node, &status, ends_something);
     let mut answers = client.do_action(to_action(control)).await.map_err(failed)?.into_inner();
     match answers.message().await.map_err(failed)? {
         Some(answer) => from_body(&answer.body),
