@@ -217,8 +217,12 @@ fn a_build_of_a_node_that_died_is_made_by_another() {
     assert!(is_answered_from_cube(&other));
     assert_eq!(other.query(SUM), other.query_tables(SUM));
     assert_eq!(other.query("SELECT state, count(*) FROM system.segments GROUP BY state"), [["ready", "1"]]);
+    // Another node comes in the same moment, and stays: as many nodes are there as before.
     shared.in_catalog(
-        "UPDATE nyala.nodes SET beat_at = beat_at - interval '5 min' WHERE beat_at < clock_timestamp() - interval '3 s'",
+        "WITH dead AS (UPDATE nyala.nodes SET beat_at = beat_at - interval '5 min' \
+         WHERE beat_at < clock_timestamp() - interval '3 s' RETURNING body) \
+         INSERT INTO nyala.nodes (id, beat_at, body) SELECT 'another', clock_timestamp() + interval '1 h', \
+         regexp_replace(body, '\"id\": ?\"[^\"]*\"', '\"id\":\"another\"') FROM dead LIMIT 1",
     );
     eventually("the job of the dead node", PATIENCE, || {
         other.query("SELECT state, error FROM system.jobs ORDER BY job").swap_remove(0)[1]

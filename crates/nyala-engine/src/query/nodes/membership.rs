@@ -1,8 +1,8 @@
 //! The nodes that share the catalog: this one tells the others that it lives, and keeps what they tell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -40,6 +40,8 @@ pub struct Nodes {
     seen: ArcSwap<View>,
     /// Why nodes did not answer this one when it last asked for their statements.
     unanswered: Mutex<BTreeMap<NodeId, String>>,
+    /// The nodes that were there when the jobs of all others had been ended; none before that was done once.
+    without_lost_jobs: Mutex<Option<BTreeSet<NodeId>>>,
 }
 
 impl Nodes {
@@ -51,7 +53,7 @@ impl Nodes {
     ) -> Self {
         let seen = ArcSwap::from_pointee(View::default());
         let (started_at_ms, draining) = (now_ms(), AtomicBool::new(false));
-        let unanswered = Mutex::default();
+        let (unanswered, without_lost_jobs) = (Mutex::default(), Mutex::default());
         Self {
             catalog,
             snapshots,
@@ -64,6 +66,7 @@ impl Nodes {
             draining,
             seen,
             unanswered,
+            without_lost_jobs,
         }
     }
 
@@ -144,18 +147,16 @@ impl Nodes {
     /// process runs as this node.
     pub async fn keep_telling(self: Arc<Self>) -> CatalogError {
         let begun = Instant::now();
-        let (mut has_told, mut was_told) = (false, true);
+        let (mut has_told, mut was_told, mut was_ended) = (false, true, true);
         loop {
-            let told = match self.catalog.beat(&self.here(), FORGET).await {
-                Ok(nodes) => {
-                    has_told = true;
-                    self.note(nodes).await
-                }
+            let told = self.tell().await;
+            has_told |= told.is_ok();
+            let told = match told {
                 // Before, it may be the last report of the process before this one, by a clock that was ahead.
                 Err(taken @ CatalogError::NodeTaken { .. }) if has_told || begun.elapsed() > DEAD => {
                     return taken;
                 }
-                Err(error) => Err(error.into()),
+                told => told,
             };
             // Once, and not every two seconds.
             if let Err(error) = &told
@@ -164,27 +165,28 @@ impl Nodes {
                 tracing::warn!(%error, "this node cannot tell the others that it lives");
             }
             was_told = told.is_ok();
+            if was_told {
+                let ended = self.end_lost_jobs().await;
+                if let Err(error) = &ended
+                    && was_ended
+                {
+                    tracing::warn!(%error, "jobs of nodes that died stay listed as running");
+                }
+                was_ended = ended.is_ok();
+            }
             tokio::time::sleep(BEAT).await;
         }
     }
 
-    async fn tell(&self) -> Result<()> {
+    async fn tell(&self) -> Result<(), CatalogError> {
         let nodes = self.catalog.beat(&self.here(), FORGET).await?;
-        self.note(nodes).await
-    }
-
-    /// Takes note of what all nodes told.
-    async fn note(&self, nodes: Vec<NodeEntry>) -> Result<()> {
-        let known = self.all().iter().filter(|node| is_there(node)).count();
         self.forget_answers(&nodes);
         let seen = self.seen.load().after(nodes, Instant::now());
         self.seen.store(Arc::new(seen));
-        let there = self.all().iter().filter(|node| is_there(node)).count();
         if self.catalog.is_shared() {
             self.admission.resize_spread(self.spread_slots());
         }
-        // Every node looks; what one of them has ended the others find ended.
-        if self.catalog.is_shared() && there != known { self.end_lost_jobs().await } else { Ok(()) }
+        Ok(())
     }
 
     /// This node's part of the slots of all executors.
@@ -198,9 +200,14 @@ impl Nodes {
         unanswered.retain(|id, _| nodes.iter().any(|node| node.id == *id));
     }
 
-    /// Jobs of nodes that died have failed. Those of this node from before its start were ended then.
+    /// Jobs of nodes that died have failed. Those of this node from before its start were ended then. Looked at once other nodes are there
+    /// than when all of them had been ended; every node looks, and what one of them has ended the others find ended.
     async fn end_lost_jobs(&self) -> Result<()> {
-        let there: Vec<NodeId> = self.all().into_iter().filter(is_there).map(|node| node.id).collect();
+        let there: BTreeSet<NodeId> = self.all().into_iter().filter(is_there).map(|node| node.id).collect();
+        let is_done = self.without_lost_jobs().as_ref() == Some(&there);
+        if is_done || !self.catalog.is_shared() {
+            return Ok(());
+        }
         let jobs = self.catalog.jobs().await?;
         for mut job in jobs.into_iter().filter(|job| job.state == JobState::Running) {
             if there.contains(&job.node) || self.own.owns(&job.node) {
@@ -212,7 +219,12 @@ impl Nodes {
             job.error = Some(format!("node `{}` stopped while it ran; run it again", job.node));
             self.catalog.update_job(&job).await?;
         }
+        *self.without_lost_jobs() = Some(there);
         Ok(())
+    }
+
+    fn without_lost_jobs(&self) -> MutexGuard<'_, Option<BTreeSet<NodeId>>> {
+        self.without_lost_jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells that this node stops, so that nothing new comes to it.
