@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use tonic::service::Routes;
 use tonic::transport::Channel;
 
-use crate::connection::{Listener, Peers, serve};
+use crate::connection::{Listener, Listening, Peers, serve};
 use crate::control::ask;
 use crate::distributed::{Channels, Distribution, PlannedForNodes, Workers};
 use crate::identity::{Identity, IdentityError};
@@ -61,7 +61,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Listens for other nodes. They are not served before [`Self::serve`].
+    /// Takes the address for other nodes. Their connections are refused before [`Self::serve`].
     ///
     /// # Errors
     /// The secret or the address is unusable.
@@ -72,7 +72,7 @@ impl Cluster {
     ) -> Result<Arc<Self>, ClusterError> {
         let identity = Identity::new(&config.secret, node)?;
         let failed = |source| ClusterError::Listen { address: listen, source };
-        let listener = Listener::bind(listen, &identity).await.map_err(failed)?;
+        let listener = Listener::bind(listen, &identity).map_err(failed)?;
         let bound = listener.address().map_err(failed)?;
         let address = match config.address.as_str() {
             "" if bound.ip().is_unspecified() => return Err(ClusterError::NoAddress { address: bound }),
@@ -94,27 +94,32 @@ impl Cluster {
         }))
     }
 
-    /// Serves other nodes with this engine until `stop` is ready; what runs then may end.
+    /// Serves other nodes with this engine until `stop` is ready; what runs then may end. Tells them where, once it does.
     ///
     /// # Errors
-    /// The listening socket fails.
+    /// The socket fails.
     pub async fn serve(
         &self,
         engine: &Arc<Engine>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         self.statements.attach(engine);
-        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match listener {
-            Some(listener) => {
-                let routes = Routes::new(self.statements.service()).add_service(self.workers.service());
-                tokio::select! {
-                    served = serve(listener, routes, stop) => Ok(served?),
-                    () = self.workers.sweep_ended_tasks() => Ok(()),
-                }
-            }
-            None => Ok(()),
+        let Some(listening) = self.listen()? else { return Ok(()) };
+        engine.announce_node_port();
+        let routes = Routes::new(self.statements.service()).add_service(self.workers.service());
+        tokio::select! {
+            served = serve(listening, routes, stop) => Ok(served?),
+            () = self.workers.sweep_ended_tasks() => Ok(()),
         }
+    }
+
+    /// Lets other nodes connect, until what is returned is dropped; requests wait until they are served. None if that was done before.
+    ///
+    /// # Errors
+    /// Another process listens there by now.
+    pub fn listen(&self) -> io::Result<Option<Listening>> {
+        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
+        listener.map(Listener::listen).transpose()
     }
 
     /// Adds to the parts of an engine what this node needs among others.
@@ -126,7 +131,8 @@ impl Cluster {
 
     fn channel(&self, node: &NodeEntry) -> Result<Channel, QueryError> {
         if node.address.is_empty() {
-            return Err(not_reached(&node.id, "it has no `node.listen`"));
+            let reason = if node.starting { "it is starting" } else { "it has no `node.listen`" };
+            return Err(not_reached(&node.id, reason));
         }
         let channel = self.peers.channel(&node.id, &node.address);
         channel.map_err(|error| not_reached(&node.id, &error.to_string()))

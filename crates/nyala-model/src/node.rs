@@ -10,12 +10,14 @@ use crate::ids::{NodeId, SnapshotVersion};
 pub struct NodeEntry {
     /// The node.
     pub id: NodeId,
-    /// Where other nodes reach it: `host:port`. Empty if they cannot.
+    /// Where other nodes reach it: `host:port`. Empty if they cannot, or not yet.
     pub address: String,
     /// The version of its program.
     pub version: String,
     /// When its process started, in milliseconds since the Unix epoch.
     pub started_at_ms: u64,
+    /// Whether it starts, and will be reached by other nodes only later: then its address is empty.
+    pub starting: bool,
     /// Whether it ends and takes no new work.
     pub draining: bool,
     /// Whether it reads files in buckets for the queries of all nodes.

@@ -24,8 +24,12 @@ pub async fn check(config: &Config) -> Option<Check> {
     };
     // No node connects under this name: the listener is closed when this function ends.
     let name = NodeId("doctor".to_owned());
-    Some(match Cluster::bind(listen, &config.node, &name).await {
-        Ok(cluster) => reached(&cluster.address()).await,
+    let cluster = match Cluster::bind(listen, &config.node, &name).await {
+        Ok(cluster) => cluster,
+        Err(error) => return Some(Check::error(SUBJECT, error)),
+    };
+    Some(match cluster.listen() {
+        Ok(_listening) => reached(&cluster.address()).await,
         Err(error) => Check::error(SUBJECT, error),
     })
 }

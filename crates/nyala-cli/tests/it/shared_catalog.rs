@@ -1,13 +1,14 @@
 //! Nodes that share a catalog in PostgreSQL and cuboids in a bucket.
 
+use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nyala_testing::PostgresServer;
 use tempfile::TempDir;
 
-use crate::forwarding::two;
-use crate::program::{PATIENCE, eventually, nyala, run, try_run};
+use crate::forwarding::{VARIABLES, two};
+use crate::program::{PATIENCE, Running, eventually, nyala, run, try_run};
 use crate::s3::{BUCKET, S3};
 use crate::server::Server;
 
@@ -49,6 +50,14 @@ impl Shared {
         let mut variables = self.variables();
         variables.extend(more);
         Node { server: Server::start_with(folder.path(), &variables), folder }
+    }
+
+    /// Starts a node, and does not wait until it serves.
+    fn begin_node(&self, data_dir: &Path, more: &[(&str, &str)]) -> Running {
+        let mut command =
+            nyala(&["serve", "--postgres-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]);
+        command.arg("--data-dir").arg(data_dir).envs(self.variables()).envs(more.iter().copied());
+        Running::start(&mut command)
     }
 
     /// Runs a statement in the database of the catalog.
@@ -351,6 +360,29 @@ fn a_cube_is_altered_although_its_old_segments_cannot_be_dropped() {
     shared.in_catalog("DROP TRIGGER refuse ON nyala.entries");
     node.query("ALTER CUBE s SET (retention = 2)");
     assert!(segments() < 10);
+}
+
+/// Otherwise the others wait for its connection at each restart.
+#[test]
+fn a_node_that_starts_tells_its_address_once_it_serves() {
+    let shared = Shared::new();
+    let other = shared.node_with(&VARIABLES);
+    shared.with_cube(&other, 5000);
+    other.query("BUILD CUBE c");
+    // A bucket that does not answer delays the start by some seconds.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", silent.local_addr().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let [listen, secret] = VARIABLES;
+    let endpoint = ("NYALA_STORAGE__S3__ENDPOINT", endpoint.as_str());
+    let _starting = shared.begin_node(folder.path(), &[listen, secret, endpoint]);
+    let states = "SELECT state, address IS NULL FROM system.nodes ORDER BY state";
+    eventually("the node that starts", PATIENCE, || {
+        other.query(states) == [["serving", "false"], ["starting", "true"]]
+    });
+    eventually("the node that serves", PATIENCE, || {
+        other.query(states) == [["serving", "false"], ["serving", "false"]]
+    });
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod client;
 mod server;
 
 pub use client::Peers;
-pub use server::{Listener, serve};
+pub use server::{Listener, Listening, serve};
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use futures::Stream;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -25,29 +25,54 @@ use crate::identity::{Identity, speaks};
 /// Handshakes at once; further connections wait to be accepted.
 const HANDSHAKES: usize = 64;
 
-/// The address that other nodes connect to.
+/// Connections that the system accepts before this process does.
+const BACKLOG: u32 = 128;
+
+/// The address that other nodes will connect to. Until [`Self::listen`] the system refuses their connections, so that none waits for a
+/// process that starts.
 #[derive(Debug)]
 pub struct Listener {
+    tcp: TcpSocket,
+    tls: Arc<ServerConfig>,
+}
+
+/// The address that other nodes connect to.
+#[derive(Debug)]
+pub struct Listening {
     tcp: TcpListener,
     tls: Arc<ServerConfig>,
 }
 
 impl Listener {
-    /// Listens on an address.
+    /// Takes an address.
     ///
     /// # Errors
     /// The address is taken or not of this machine.
-    pub async fn bind(address: SocketAddr, identity: &Identity) -> io::Result<Self> {
-        let tcp = TcpListener::bind(address).await?;
+    pub fn bind(address: SocketAddr, identity: &Identity) -> io::Result<Self> {
+        let tcp = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // Connections of the process before this one may still be on their way out.
+        tcp.set_reuseaddr(true)?;
+        tcp.bind(address)?;
         Ok(Self { tcp, tls: Arc::clone(&identity.server) })
     }
 
-    /// Where it listens.
+    /// The address, with its port also if 0 was asked for.
     ///
     /// # Errors
     /// The socket is closed.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.tcp.local_addr()
+    }
+
+    /// Lets connections come. They wait until they are [served](serve).
+    ///
+    /// # Errors
+    /// Another process listens there by now.
+    pub fn listen(self) -> io::Result<Listening> {
+        Ok(Listening { tcp: self.tcp.listen(BACKLOG)?, tls: self.tls })
     }
 }
 
@@ -56,7 +81,7 @@ impl Listener {
 /// # Errors
 /// The socket fails.
 pub async fn serve(
-    listener: Listener,
+    listener: Listening,
     routes: Routes,
     stop: impl Future<Output = ()>,
 ) -> Result<(), tonic::transport::Error> {
@@ -77,7 +102,7 @@ pub async fn serve(
     served
 }
 
-async fn accept(listener: Listener, sender: mpsc::Sender<NodeStream>) {
+async fn accept(listener: Listening, sender: mpsc::Sender<NodeStream>) {
     let (acceptor, handshakes) = (TlsAcceptor::from(listener.tls), Arc::new(Semaphore::new(HANDSHAKES)));
     loop {
         let Ok(permit) = Arc::clone(&handshakes).acquire_owned().await else { return };

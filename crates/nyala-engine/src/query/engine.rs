@@ -226,6 +226,11 @@ impl Engine {
         self.runtime.check_open()
     }
 
+    /// Tells other nodes from now on where they reach this one: its port for them is served.
+    pub fn announce_node_port(&self) {
+        self.nodes.announce_port();
+    }
+
     /// Lets running statements end for at most `grace`, then cancels them and refuses new ones.
     pub async fn shutdown(&self, grace: Duration) {
         let idle = || self.observed.counters.running.load(Ordering::Relaxed) == 0;

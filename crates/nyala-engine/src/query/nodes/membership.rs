@@ -12,6 +12,7 @@ use nyala_catalog::{Catalog, CatalogError};
 use nyala_cube::cube::build::{Readers, now_ms};
 use nyala_model::{JobState, NodeEntry, NodeId, SnapshotVersion};
 use nyala_sql::error::Result;
+use tokio::sync::Notify;
 
 use super::elsewhere::not_reached;
 use super::view::{self, BEAT, View, is_there};
@@ -37,6 +38,10 @@ pub struct Nodes {
     executor: bool,
     started_at_ms: u64,
     draining: AtomicBool,
+    /// Whether other nodes can connect to the address.
+    is_reached: AtomicBool,
+    /// Something to tell at once.
+    news: Notify,
     seen: ArcSwap<View>,
     /// Why nodes did not answer this one when it last asked for their statements.
     unanswered: Mutex<BTreeMap<NodeId, String>>,
@@ -53,6 +58,8 @@ impl Nodes {
     ) -> Self {
         let seen = ArcSwap::from_pointee(View::default());
         let (started_at_ms, draining) = (now_ms(), AtomicBool::new(false));
+        // Without an address there is nothing to wait for.
+        let is_reached = AtomicBool::new(address.is_empty());
         let (unanswered, without_lost_jobs) = (Mutex::default(), Mutex::default());
         Self {
             catalog,
@@ -64,6 +71,8 @@ impl Nodes {
             executor,
             started_at_ms,
             draining,
+            is_reached,
+            news: Notify::new(),
             seen,
             unanswered,
             without_lost_jobs,
@@ -107,7 +116,8 @@ impl Nodes {
         let nodes = self.all().into_iter();
         let is_reached = |node: &NodeEntry| node.id == self.own || !node.address.is_empty();
         nodes
-            .filter(|node| node.executor && !node.draining && Self::is_alive(node) && is_reached(node))
+            .filter(|node| node.executor && !node.starting && !node.draining)
+            .filter(|node| Self::is_alive(node) && is_reached(node))
             .collect()
     }
 
@@ -128,9 +138,11 @@ impl Nodes {
     fn here(&self) -> NodeEntry {
         let running = self.registry.running();
         let oldest = running.iter().map(|entry| entry.begun).min();
+        let is_reached = self.is_reached.load(Ordering::Relaxed);
         NodeEntry {
             id: self.own.clone(),
-            address: self.address.clone(),
+            address: if is_reached { self.address.clone() } else { String::new() },
+            starting: !is_reached,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at_ms: self.started_at_ms,
             draining: self.draining.load(Ordering::Relaxed),
@@ -174,8 +186,18 @@ impl Nodes {
                 }
                 was_ended = ended.is_ok();
             }
-            tokio::time::sleep(BEAT).await;
+            tokio::select! {
+                () = tokio::time::sleep(BEAT) => {}
+                () = self.news.notified() => {}
+            }
         }
+    }
+
+    /// Tells the others from now on where they reach this node. Before its port is served they would wait for connections that nothing
+    /// accepts.
+    pub fn announce_port(&self) {
+        self.is_reached.store(true, Ordering::Relaxed);
+        self.news.notify_one();
     }
 
     async fn tell(&self) -> Result<(), CatalogError> {

@@ -47,10 +47,11 @@ pub fn nodes(engine: &Engine) -> Result<RecordBatch> {
 }
 
 fn state(node: &NodeEntry) -> &'static str {
-    match (Nodes::is_alive(node), node.draining) {
-        (false, _) => "silent",
-        (true, true) => "stopping",
-        (true, false) => "serving",
+    match (Nodes::is_alive(node), node.draining, node.starting) {
+        (false, ..) => "silent",
+        (true, true, _) => "stopping",
+        (true, false, true) => "starting",
+        (true, false, false) => "serving",
     }
 }
 
