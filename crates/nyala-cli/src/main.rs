@@ -16,6 +16,7 @@ mod first_user;
 mod greeting;
 mod log;
 mod log_lines;
+mod node_port;
 mod open;
 mod ping;
 mod report;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::ServeArgs;
 use crate::greeting::Ways;
+use crate::node_port::NodePort;
 use crate::open::{Opened, open_node};
 use crate::service_manager::ServiceManager;
 use crate::stop::Requests;
@@ -58,7 +59,7 @@ pub async fn run(
 ) -> anyhow::Result<()> {
     let shutdown = CancellationToken::new();
     let running = serve(config, Arc::clone(&opened.engine), shutdown.clone()).await?;
-    serve_nodes(opened, &shutdown);
+    let node_port = NodePort::open(opened);
     opened.tell_address(&format!("postgres://{}/nyala", greeting::reachable(running.postgres_address)));
     let encrypted = !config.server.tls.certificate.as_os_str().is_empty();
     warn_if_unprotected(config.server.authentication, encrypted, &running);
@@ -83,18 +84,8 @@ pub async fn run(
             stopped.await;
         }
     }
+    node_port.close().await;
     Ok(())
-}
-
-/// Serves other nodes, if this is one of several.
-fn serve_nodes(opened: &Opened, shutdown: &CancellationToken) {
-    let Some(cluster) = opened.cluster.clone() else { return };
-    let (engine, stop) = (Arc::clone(&opened.engine), shutdown.clone());
-    tokio::spawn(async move {
-        if let Err(error) = cluster.serve(&engine, stop.cancelled()).await {
-            tracing::error!(%error, "other nodes are not served any more");
-        }
-    });
 }
 
 /// Tells the service manager that the server is ready, and from now on that it is alive.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::forwarding::{VARIABLES, two};
 use crate::program::{PATIENCE, eventually};
-use crate::server::{Response, Server};
+use crate::server::{Response, Server, send, statement_request};
 use crate::shared_catalog::{Node, Shared};
 
 /// A statement that runs for hours on the node that is asked.
@@ -153,6 +153,30 @@ fn a_node_that_does_not_answer_delays_no_list() {
     let refused = other.try_query(&format!("KILL QUERY 1 ON NODE '{there}'"));
     assert!(refused.body.contains("is not reached"), "{}", refused.body);
     other.query(nodes);
+}
+
+/// What runs there goes on for a while, and nothing comes to it.
+#[test]
+fn what_a_node_that_stops_still_runs_is_seen_and_killed() {
+    let shared = Shared::new();
+    let patient = [&VARIABLES[..], &[("NYALA_SERVER__SHUTDOWN_GRACE_MS", "100000")]].concat();
+    let (mut stopping, other) = (shared.node_with(&patient), shared.node_with(&VARIABLES));
+    stopping.query("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY)");
+    eventually("the table on the other node", PATIENCE, || other.try_query("SELECT * FROM t").status == 200);
+    let (there, address) = (name_of(&stopping), stopping.http);
+    let running = std::thread::spawn(move || send(address, &statement_request(LONG)));
+    let listed = wait_for_long_ones(&other, 1);
+    stopping.signal("TERM");
+    let state = format!("SELECT state FROM system.nodes WHERE node = '{there}'");
+    eventually("the node that stops", PATIENCE, || other.query(&state) == [["stopping"]]);
+    assert_eq!(wait_for_long_ones(&other, 1), listed);
+    let refused = other.try_query("SELECT * FROM t");
+    assert!(refused.body.contains("it is stopping"), "{}", refused.body);
+    other.query(&format!("KILL QUERY {} ON NODE '{there}'", listed[0][1]));
+    let answer = String::from_utf8_lossy(&running.join().unwrap()).into_owned();
+    assert_eq!(answer.split(' ').nth(1), Some("499"), "{answer}");
+    assert_eq!(stopping.finish().code, Some(0));
+    eventually("a list without it", PATIENCE, || other.query(&state).is_empty());
 }
 
 #[test]

@@ -411,6 +411,30 @@ fn a_query_survives_the_end_of_a_node() {
     stopped.signal("CONT");
 }
 
+/// Its last parts end, and new ones go to the others.
+#[test]
+fn an_executor_that_is_asked_to_stop_fails_no_query() {
+    let mut nodes = Nodes::with_tables(3);
+    let sql = "SELECT store, count(*), sum(price) FROM sales GROUP BY store ORDER BY store";
+    let expected = nodes.coordinator.query(sql);
+    let mut stopped = nodes.executors.remove(0);
+    std::thread::scope(|scope| {
+        let ask = || {
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_secs(5) {
+                assert_eq!(nodes.coordinator.query(sql), expected);
+            }
+        };
+        let asking: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+        std::thread::sleep(Duration::from_secs(1));
+        stopped.signal("TERM");
+        let finished = stopped.finish();
+        assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+        asking.into_iter().for_each(|asking| asking.join().unwrap());
+    });
+    assert_eq!(nodes.coordinator.query(sql), expected);
+}
+
 /// A node's clients may use the threads of all executors.
 #[test]
 fn a_node_has_the_slots_of_all_executors() {

@@ -8,7 +8,7 @@ use nyala_testing::PostgresServer;
 use tempfile::TempDir;
 
 use crate::forwarding::{VARIABLES, two};
-use crate::program::{PATIENCE, Running, eventually, nyala, run, try_run};
+use crate::program::{Finished, PATIENCE, Running, eventually, nyala, run, try_run};
 use crate::s3::{BUCKET, S3};
 use crate::server::Server;
 
@@ -87,6 +87,11 @@ impl Node {
     /// Sends its process a signal.
     pub fn signal(&mut self, name: &str) {
         self.server.process.signal(name);
+    }
+
+    /// Waits for its end, after it was asked to stop.
+    pub fn finish(self) -> Finished {
+        self.server.finish(PATIENCE)
     }
 
     /// Ends it at once; returns its data folder.

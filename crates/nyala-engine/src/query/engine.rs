@@ -24,7 +24,7 @@ use super::counters::Counters;
 use super::folders::Folders;
 use super::fragments::Fragments;
 use super::history::History;
-use super::nodes::{CuboidNodes, Nodes, OtherNodes, StatementsOf};
+use super::nodes::{CuboidNodes, Nodes, OtherNodes, StatementsOf, not_reached};
 use super::options::SessionOptions;
 use super::resources::MemoryGuard;
 use super::resources::admission::Admission;
@@ -224,6 +224,15 @@ impl Engine {
     /// The server stops, or another process runs as this node.
     pub fn check_open(&self) -> Result<()> {
         self.runtime.check_open()
+    }
+
+    /// Refuses work that another node gives this one, from the moment on that this one is asked to stop: what runs may end, and the others
+    /// learn only by and by that nothing new is taken.
+    pub(crate) fn check_takes_work(&self) -> Result<()> {
+        match self.nodes.is_draining() || self.runtime.check_open().is_err() {
+            true => Err(not_reached(&self.node, "it is stopping")),
+            false => Ok(()),
+        }
     }
 
     /// Tells other nodes from now on where they reach this one: its port for them is served.

@@ -106,8 +106,9 @@ impl Engine {
     /// The session of a statement that another node has sent.
     ///
     /// # Errors
-    /// [`ErrorKind::Changed`] if this node does not know the catalog that it was planned with, or as of a setting.
+    /// This node is stopping; [`ErrorKind::Changed`] if it does not know the catalog that the statement was planned with; or as of a setting.
     pub(super) async fn session_of(self: &Arc<Self>, statement: &Forwarded) -> Result<Arc<Session>> {
+        self.check_takes_work()?;
         self.catch_up(statement.version).await?;
         // Set even if the sender does not name itself: it keeps the statement from being forwarded again.
         let sent_by = Some(statement.options.sent_by.clone().unwrap_or_default());
@@ -124,7 +125,8 @@ impl Engine {
     /// Runs a statement that another node has sent.
     ///
     /// # Errors
-    /// As of the statement; and [`ErrorKind::Changed`] if this node does not know the catalog that it was planned with.
+    /// As of the statement; this node is stopping; and [`ErrorKind::Changed`] if it does not know the catalog that the statement was planned
+    /// with.
     pub async fn run_forwarded(self: &Arc<Self>, statement: Forwarded) -> Result<Answer> {
         let session = self.session_of(&statement).await?;
         if let Some(follow) = &statement.follow {

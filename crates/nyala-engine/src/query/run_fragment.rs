@@ -36,6 +36,8 @@ impl Engine {
         let key =
             Key { node: part.node, query_id: part.query_id, begun_ms: part.begun_ms, version: part.version };
         self.fragments.of(key, || {
+            // Further parts of what runs here already are taken.
+            self.check_takes_work()?;
             let Observed { counters, registry, .. } = &self.observed;
             let cancel = self.runtime.stopping.child_token();
             let running = Running::begin(counters, registry, &part.text, session.options(), cancel.clone());

@@ -45,7 +45,7 @@ impl Engine {
     /// # Errors
     /// This node is stopping, or does not know the catalog of the job. The stream fails as the build does.
     pub async fn build_unit(self: &Arc<Self>, unit: BuildUnit) -> Result<BoxStream<'static, Result<Counts>>> {
-        self.runtime.check_open()?;
+        self.check_takes_work()?;
         // Another node may know the catalog already.
         let known = self.catch_up(unit.version).await;
         known.map_err(|error| not_reached(&self.node, &error.message))?;

@@ -257,6 +257,11 @@ impl Nodes {
         }
     }
 
+    /// Whether this node stops.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
     /// Takes this node off the list.
     pub async fn leave(&self) {
         if let Err(error) = self.catalog.leave(&self.own, self.started_at_ms).await {
