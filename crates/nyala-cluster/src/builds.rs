@@ -36,6 +36,8 @@ struct UnitMessage {
     version: u64,
     #[prost(bool, tag = "9")]
     again: bool,
+    #[prost(string, tag = "10")]
+    program: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -112,6 +114,7 @@ impl UnitMessage {
             leases: unit.leases.into_iter().map(|(name, token)| LeaseMessage { name, token }).collect(),
             version: unit.version.0,
             again: unit.again,
+            program: unit.program,
         })
     }
 }
@@ -126,6 +129,7 @@ impl From<UnitMessage> for BuildUnit {
             leases: message.leases.into_iter().map(|lease| (lease.name, lease.token)).collect(),
             version: SnapshotVersion(message.version),
             again: message.again,
+            program: message.program,
         }
     }
 }
@@ -189,6 +193,7 @@ mod tests {
         let unit = BuildUnit {
             job: JobId(7),
             node: NodeId("n1".to_owned()),
+            program: "0.0.9".to_owned(),
             cube: QualifiedName::new("mart", "sales"),
             ranges: vec![
                 SegmentRange::Whole,

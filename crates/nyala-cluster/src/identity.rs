@@ -17,7 +17,8 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-/// What nodes speak to each other, with its version: a node of another version is refused before it is understood.
+/// What nodes speak to each other, with its version: a node of another version is refused before it is understood. It is raised when a node
+/// of the version before would take a message for something else, and not for each release: what may differ is named in CONTRIBUTING.md.
 const PROTOCOL: &[u8] = b"nyala/1";
 /// Shortest secret: it must not be found by trying.
 pub const MIN_SECRET_BYTES: usize = 32;

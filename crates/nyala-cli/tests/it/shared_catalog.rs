@@ -61,7 +61,7 @@ impl Shared {
     }
 
     /// Runs a statement in the database of the catalog.
-    fn in_catalog(&self, sql: &str) {
+    pub fn in_catalog(&self, sql: &str) {
         assert!(self.postgres.query("test0", sql), "{sql}");
     }
 

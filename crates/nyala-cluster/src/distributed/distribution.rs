@@ -1,5 +1,6 @@
 //! Divides planned queries among the nodes.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +23,7 @@ use datafusion_distributed::{
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_engine::{
-    Placed, Placement, PlannedQuery, QueryError, SessionExtension, insert_yields, remove_yields,
+    Placed, Placement, PlannedQuery, QueryError, SessionExtension, VERSION, insert_yields, remove_yields,
 };
 use nyala_model::{CatalogSnapshot, NodeEntry, NodeId};
 
@@ -74,7 +75,7 @@ impl Distribution {
         }
         let nodes = self.nodes(&query.executors);
         if nodes.iter().all(|node| node.id == self.own) {
-            return Ok(Err("no other is an executor now".to_owned()));
+            return Ok(Err(no_other(&query.other_versions)));
         }
         let bare = remove_yields(Arc::clone(plan))?;
         if query.reads_little {
@@ -113,7 +114,7 @@ impl Distribution {
         let ids: Vec<NodeId> = nodes.iter().map(|node| node.id.clone()).collect();
         let chosen = self.balance.choose(&ids, &at_home, bytes, Instant::now());
         let Some((number, node)) = chosen.and_then(|number| Some((number, ids.get(number)?))) else {
-            return Ok(Err("no other is an executor now".to_owned()));
+            return Ok(Err(no_other(&query.other_versions)));
         };
         if *node == self.own {
             return Ok(Err(FEW.to_owned()));
@@ -212,6 +213,15 @@ impl Placement for Distribution {
             measure::figures(spread.input(), of_each_task).await.map_err(QueryError::from)
         }
         .boxed()
+    }
+}
+
+/// Why no other node does a part of a query.
+fn no_other(other_versions: &BTreeSet<String>) -> String {
+    let others: Vec<&str> = other_versions.iter().map(String::as_str).collect();
+    match others.is_empty() {
+        true => "no other is an executor now".to_owned(),
+        false => format!("the other executors run version {}, and this node {VERSION}", others.join(", ")),
     }
 }
 

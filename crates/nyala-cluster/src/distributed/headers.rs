@@ -31,6 +31,8 @@ struct PartMessage {
     version: u64,
     #[prost(uint64, tag = "7")]
     begun_ms: u64,
+    #[prost(string, tag = "8")]
+    program: String,
 }
 
 const CLASSES: [(CostClass, &str); 4] = [
@@ -55,6 +57,7 @@ pub fn write(part: StatementPart) -> Result<HeaderMap, QueryError> {
         settings: part.settings.into_iter().map(SettingMessage::from).collect(),
         version: part.version.0,
         begun_ms: part.begun_ms,
+        program: part.program,
     };
     let value = BASE64_STANDARD_NO_PAD.encode(message.encode_to_vec());
     let value = HeaderValue::from_str(&value).map_err(QueryError::internal)?;
@@ -90,6 +93,7 @@ pub fn read(headers: &HeaderMap) -> Result<StatementPart, QueryError> {
     })?;
     Ok(StatementPart {
         node: NodeId(message.node),
+        program: message.program,
         query_id: message.query_id,
         begun_ms: message.begun_ms,
         text: message.text,
@@ -111,6 +115,7 @@ mod tests {
     fn a_statement_arrives_as_it_was() {
         let part = StatementPart {
             node: NodeId("n1".to_owned()),
+            program: "0.0.9".to_owned(),
             query_id: 7,
             begun_ms: 1_700_000_000_000,
             text: "SELECT 'ü\n'".to_owned(),
@@ -126,8 +131,8 @@ mod tests {
         let headers = write(part.clone()).unwrap();
         let arrived = read(&sent_on(&headers)).unwrap();
         let parts = |part: &StatementPart| {
-            let StatementPart { node, query_id, text, class, settings, version, .. } = part.clone();
-            (node, query_id, text, class, settings, version, part.options.user.clone())
+            let StatementPart { node, program, query_id, text, class, settings, version, .. } = part.clone();
+            (node, program, query_id, text, class, settings, version, part.options.user.clone())
         };
         assert_eq!(parts(&arrived), parts(&part));
         assert_eq!(arrived.options.identity, part.options.identity);

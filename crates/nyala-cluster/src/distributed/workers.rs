@@ -13,7 +13,7 @@ use datafusion_distributed::{
     WorkerPlanRewriteEventResponse, WorkerQueryContext,
 };
 use futures::{FutureExt, StreamExt, stream};
-use nyala_engine::{Engine, ErrorKind, Fragment, QueryError, insert_yields};
+use nyala_engine::{Engine, ErrorKind, Fragment, QueryError, VERSION, insert_yields};
 use nyala_model::NodeId;
 use tonic::codegen::http::HeaderMap;
 use uuid::Uuid;
@@ -53,7 +53,7 @@ impl Workers {
             let sessions = sessions.clone();
             async move { sessions.begin(context).await.map_err(to_text) }.boxed()
         };
-        let worker = Worker::from_session_builder(session).with_version(env!("CARGO_PKG_VERSION"));
+        let worker = Worker::from_session_builder(session).with_version(VERSION);
         Self { own, engine, worker }
     }
 

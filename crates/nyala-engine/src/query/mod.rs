@@ -54,7 +54,7 @@ pub use fragments::Fragment;
 pub use live::{DiskStoreStats, Follower, Ingest, Loading};
 pub use nodes::{
     BuildUnit, Control, ControlAction, ControlAnswer, Follow, Forwarded, ForwardedLoad, Forwarding, LoadPart,
-    LoadThere, OtherNodes, node_not_reached, not_confirmed, not_reached,
+    LoadThere, OtherNodes, VERSION, node_not_reached, not_confirmed, not_reached,
 };
 pub use open::Extensions;
 pub use options::SessionOptions;

@@ -1,10 +1,13 @@
 //! Divides a planned query among nodes, if there are others.
 
+use std::collections::BTreeSet;
+
 use nyala_sql::error::Result;
 
 use super::activity::Entry;
 use super::answer::{Placed, PlannedQuery, Purpose, StatementPart};
 use super::engine::Engine;
+use super::nodes::VERSION;
 use super::plan::cost_class::CostClass;
 use super::plan::physical::Plans;
 use crate::session::{Settings, SnapshotContext};
@@ -34,6 +37,8 @@ pub async fn place(
     }
     let (class, rows) = (plans.cost_class()?, plans.rows_read());
     let executors = engine.nodes.executors();
+    let has_others = executors.iter().any(|node| !engine.nodes.is_own(&node.id));
+    let other_versions = if has_others { BTreeSet::new() } else { engine.nodes.other_versions() };
     // Dividing a query takes up to twice its processor time: worth it only while some threads have nothing to do.
     let is_busy = engine.runtime.admission.spread() >= executors.len();
     let limit = settings.nyala().single_node_rows as u64;
@@ -48,6 +53,7 @@ pub async fn place(
         reads_little: rows != u64::MAX && rows <= limit,
         is_measured: purpose == Purpose::Measured,
         executors,
+        other_versions,
         statement: &|| statement(class),
     };
     placement.place(query).await
@@ -63,6 +69,7 @@ pub fn part_of(
 ) -> StatementPart {
     StatementPart {
         node: engine.node.clone(),
+        program: VERSION.to_owned(),
         query_id: entry.id,
         begun_ms: entry.begun_ms,
         text: entry.text.to_string(),

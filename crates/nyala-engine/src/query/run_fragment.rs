@@ -10,6 +10,7 @@ use super::activity::{Phase, Running};
 use super::answer::StatementPart;
 use super::engine::{Engine, Observed};
 use super::fragments::{Fragment, Key, Stopping};
+use super::nodes::check_version;
 use super::options::SessionOptions;
 use super::plan::cost_class::CostClass;
 use super::resources::memory;
@@ -18,9 +19,10 @@ impl Engine {
     /// Begins this node's part of another node's statement, or finds it if it has begun. It ends when it is dropped.
     ///
     /// # Errors
-    /// This node is stopping, does not know the catalog that the statement was planned with, or has no such setting.
+    /// This node is stopping, runs another version, does not know the catalog that the statement was planned with, or has no such setting.
     pub async fn fragment(self: &Arc<Self>, part: StatementPart) -> Result<Arc<Fragment>> {
         self.runtime.check_open()?;
+        check_version(&self.node, &part.node, &part.program)?;
         self.catch_up(part.version).await?;
         let options = SessionOptions { sent_by: Some(part.node.clone()), ..part.options };
         let session = self.session(options);

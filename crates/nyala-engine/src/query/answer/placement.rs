@@ -1,5 +1,6 @@
 //! Where the parts of a planned query run.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -41,8 +42,10 @@ pub struct PlannedQuery<'a> {
     pub reads_little: bool,
     /// Whether [`Placement::figures`] is asked for it.
     pub is_measured: bool,
-    /// The nodes that read shared files now.
+    /// The nodes that read shared files now, and run the version of this one.
     pub executors: Vec<NodeEntry>,
+    /// The versions of executors that can do no part of it, if there are no others.
+    pub other_versions: BTreeSet<String>,
     /// What other nodes must know of its statement.
     pub statement: &'a (dyn Fn() -> StatementPart + Send + Sync),
 }
@@ -97,6 +100,8 @@ pub trait Placement: Debug + Send + Sync {
 pub struct StatementPart {
     /// The node that answers the client.
     pub node: NodeId,
+    /// The version of its program.
+    pub program: String,
     /// The number of the statement there.
     pub query_id: u64,
     /// When it began, in milliseconds since the Unix epoch by that node's clock.

@@ -26,7 +26,7 @@ use super::build::{build_context, find, range_of_all};
 use super::lease::units_lease;
 use super::maker::Maker;
 use crate::query::engine::Engine;
-use crate::query::nodes::{BuildUnit, is_of_node};
+use crate::query::nodes::{BuildUnit, VERSION, is_of_node};
 
 /// Deletes what other nodes have made half-way, once the job has ended before its time. Until that is done no other job of this node
 /// changes the cube.
@@ -156,6 +156,7 @@ async fn make_all(maker: &Maker, cube: &ReadyCube, units: Vec<Vec<Work>>) -> Res
         let unit = BuildUnit {
             job: maker.context.progress.entry().id,
             node: engine.node.clone(),
+            program: VERSION.to_owned(),
             cube: maker.name.clone(),
             ranges: works.iter().map(Work::range).collect(),
             leases: leases.clone(),

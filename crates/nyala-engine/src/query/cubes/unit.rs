@@ -15,7 +15,7 @@ use super::divide::make_here;
 use crate::query::activity::Running;
 use crate::query::engine::{Engine, Observed};
 use crate::query::fragments::Stopping;
-use crate::query::nodes::{BuildUnit, not_reached};
+use crate::query::nodes::{BuildUnit, check_version, not_reached};
 use crate::query::options::SessionOptions;
 use crate::query::resources::task::Task;
 
@@ -43,9 +43,10 @@ impl Engine {
     /// of it is. Dropping it ends the work.
     ///
     /// # Errors
-    /// This node is stopping, or does not know the catalog of the job. The stream fails as the build does.
+    /// This node is stopping, runs another version, or does not know the catalog of the job. The stream fails as the build does.
     pub async fn build_unit(self: &Arc<Self>, unit: BuildUnit) -> Result<BoxStream<'static, Result<Counts>>> {
         self.check_takes_work()?;
+        check_version(&self.node, &unit.node, &unit.program)?;
         // Another node may know the catalog already.
         let known = self.catch_up(unit.version).await;
         known.map_err(|error| not_reached(&self.node, &error.message))?;

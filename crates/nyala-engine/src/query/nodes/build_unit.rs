@@ -10,6 +10,8 @@ pub struct BuildUnit {
     pub job: JobId,
     /// The node that runs the job.
     pub node: NodeId,
+    /// The version of its program.
+    pub program: String,
     /// The cube.
     pub cube: QualifiedName,
     /// The rows of each segment.

@@ -38,7 +38,9 @@ impl CuboidNodes {
     }
 
     fn executors(&self) -> Vec<NodeEntry> {
-        let executors = self.nodes.upgrade().map(|nodes| nodes.executors()).unwrap_or_default();
+        // Whole statements are sent there.
+        let executors = self.nodes.upgrade().map(|nodes| nodes.executors_of_any_version());
+        let executors = executors.unwrap_or_default();
         executors.into_iter().filter(|node| !self.is_avoided(&node.id)).collect()
     }
 

@@ -15,6 +15,7 @@ use nyala_sql::error::Result;
 use tokio::sync::Notify;
 
 use super::elsewhere::not_reached;
+use super::version::{VERSION, is_of_this_version};
 use super::view::{self, BEAT, View, is_there};
 use crate::query::activity::Registry;
 use crate::query::resources::admission::Admission;
@@ -111,14 +112,23 @@ impl Nodes {
         nodes.filter(|node| node.id != self.own && Self::is_alive(node)).collect()
     }
 
-    /// The nodes that read shared files now, by their names; this one only if it does.
+    /// The nodes that do parts of this node's queries and builds now, by their names; this one only if it reads shared files. All run
+    /// the same version.
     pub fn executors(&self) -> Vec<NodeEntry> {
-        let nodes = self.all().into_iter();
-        let is_reached = |node: &NodeEntry| node.id == self.own || !node.address.is_empty();
-        nodes
-            .filter(|node| node.executor && !node.starting && !node.draining)
-            .filter(|node| Self::is_alive(node) && is_reached(node))
-            .collect()
+        let mut executors = self.executors_of_any_version();
+        executors.retain(is_of_this_version);
+        executors
+    }
+
+    /// The nodes that read shared files now, by their names; this one only if it does.
+    pub fn executors_of_any_version(&self) -> Vec<NodeEntry> {
+        executors_among(self.all(), &self.own)
+    }
+
+    /// The versions of executors that do no parts for this node.
+    pub fn other_versions(&self) -> BTreeSet<String> {
+        let others = self.executors_of_any_version().into_iter();
+        others.filter(|node| !is_of_this_version(node)).map(|node| node.version).collect()
     }
 
     /// Records whether a node has answered this one, and if not, why.
@@ -143,7 +153,7 @@ impl Nodes {
             id: self.own.clone(),
             address: if is_reached { self.address.clone() } else { String::new() },
             starting: !is_reached,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: VERSION.to_owned(),
             started_at_ms: self.started_at_ms,
             draining: self.draining.load(Ordering::Relaxed),
             executor: self.executor,
@@ -213,7 +223,9 @@ impl Nodes {
 
     /// This node's part of the slots of all executors.
     fn spread_slots(&self) -> usize {
-        part_of_slots(&self.executors(), &self.others())
+        let mut others = self.others();
+        others.retain(is_of_this_version);
+        part_of_slots(&self.executors(), &others)
     }
 
     /// Drops the recorded failures of nodes that are not in the catalog any more.
@@ -279,6 +291,15 @@ impl Nodes {
     }
 }
 
+/// The nodes that serve others and read shared files; the node itself is always reached.
+fn executors_among(mut nodes: Vec<NodeEntry>, own: &NodeId) -> Vec<NodeEntry> {
+    let is_reached = |node: &NodeEntry| node.id == *own || !node.address.is_empty();
+    nodes.retain(|node| {
+        node.executor && !node.starting && !node.draining && view::is_alive(node) && is_reached(node)
+    });
+    nodes
+}
+
 /// Slots of the executors for a node beside the others: the nodes whose clients ask for some now divide them evenly.
 fn part_of_slots(executors: &[NodeEntry], others: &[NodeEntry]) -> usize {
     let slots: usize = executors.iter().map(|node| node.slots as usize).sum();
@@ -319,6 +340,28 @@ mod tests {
         assert_eq!(part_of_slots(&executors, &others), 6);
         // A node of an older version tells of no slots.
         assert_eq!(part_of_slots(&[node(0, 0)], &others), 1);
+    }
+
+    #[test]
+    fn executors_are_reached_and_take_work() {
+        let node = |name: &str, change: fn(&mut NodeEntry)| {
+            let (id, address) = (NodeId(name.to_owned()), "10.0.0.7:7433".to_owned());
+            let mut node = NodeEntry { id, address, executor: true, ..NodeEntry::default() };
+            change(&mut node);
+            node
+        };
+        let nodes = vec![
+            node("here", |node| node.address.clear()),
+            node("there", |_| {}),
+            node("takes statements only", |node| node.executor = false),
+            node("starts", |node| node.starting = true),
+            node("stops", |node| node.draining = true),
+            node("is dead", |node| node.age_ms = 10_000),
+            node("has no port", |node| node.address.clear()),
+        ];
+        let executors = executors_among(nodes, &NodeId("here".to_owned()));
+        let names: Vec<&str> = executors.iter().map(|node| node.id.0.as_str()).collect();
+        assert_eq!(names, ["here", "there"]);
     }
 
     #[test]

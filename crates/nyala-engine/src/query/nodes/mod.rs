@@ -6,6 +6,7 @@ mod cuboid_homes;
 mod elsewhere;
 mod membership;
 mod neighbours;
+mod version;
 mod view;
 
 pub use build_unit::BuildUnit;
@@ -17,3 +18,4 @@ pub use elsewhere::{
 };
 pub use membership::{Nodes, StatementsOf};
 pub use neighbours::NodeCaches;
+pub use version::{VERSION, check_version};

@@ -54,7 +54,7 @@ impl NodeCaches {
     /// The home among all other executors.
     fn former_home(&self, wanted: &WantedBlocks) -> Option<NodeEntry> {
         let nodes = self.nodes.upgrade()?;
-        let mut others = nodes.executors();
+        let mut others = nodes.executors_of_any_version();
         others.retain(|node| !nodes.is_own(&node.id));
         home_among(others, wanted)
     }
