@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::program::{PATIENCE, eventually};
+use crate::program::{NOTICED, PATIENCE, eventually};
 use crate::server::{Server, send};
 use crate::shared_catalog::{Node, Shared};
 
@@ -345,9 +345,17 @@ fn a_node_that_does_not_answer_is_noticed() {
     let shared = Shared::new();
     let (mut owner, other) = two(&shared);
     owner.signal("STOP");
-    let refused = other.try_query("SELECT count(*) FROM t");
+    let ask = |sql: &str| {
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| other.try_query(sql));
+            eventually("an error that names the node", NOTICED, || asked.is_finished());
+            asked.join().unwrap()
+        })
+    };
+    // On the connection that there is, and on one that is made.
+    let refused = ask("SELECT count(*) FROM t");
     assert!(refused.body.contains("is not reached"), "{}", refused.body);
-    let unknown = other.try_query("INSERT INTO t VALUES (7, 'x')");
+    let unknown = ask("INSERT INTO t VALUES (7, 'x')");
     assert!(unknown.status >= 500, "{}", unknown.body);
     owner.signal("CONT");
     eventually("the node that answers again", PATIENCE, || {

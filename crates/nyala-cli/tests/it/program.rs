@@ -9,6 +9,9 @@ use tempfile::NamedTempFile;
 /// Enough for everything that is expected to end, also on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Enough to find that a node hangs: pings tell within 7 seconds, and a connection is given up after 3.
+pub const NOTICED: Duration = Duration::from_secs(20);
+
 /// The binary under test, away from any `nyala.toml`.
 pub fn nyala(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nyala"));

@@ -188,3 +188,74 @@ impl AsyncWrite for NodeStream {
         Pin::new(&mut self.0).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use nyala_model::NodeId;
+    use rustls::ClientConfig;
+    use tokio_rustls::TlsConnector;
+
+    use super::*;
+    use crate::identity::server_name;
+
+    const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+    fn identity(secret: &str, name: &str) -> Identity {
+        Identity::new(secret, &NodeId(name.to_owned())).unwrap()
+    }
+
+    /// Whether node `n1` accepts a client that means node `meant`, and whether the client takes it for that node.
+    async fn shaken(client: ClientConfig, meant: &str) -> (bool, bool) {
+        let address = "127.0.0.1:0".parse().unwrap();
+        let listener = Listener::bind(address, &identity(SECRET, "n1")).unwrap();
+        let address = listener.address().unwrap();
+        let Listening { tcp, tls } = listener.listen().unwrap();
+        let serving = async {
+            let (stream, _) = tcp.accept().await.unwrap();
+            shake_hands(TlsAcceptor::from(tls), stream).await
+        };
+        let connecting = async {
+            let stream = TcpStream::connect(address).await.unwrap();
+            let name = server_name(&NodeId(meant.to_owned())).unwrap();
+            TlsConnector::from(Arc::new(client)).connect(name, stream).await
+        };
+        // Both ends stay open until both are done.
+        let (served, connected) = tokio::join!(serving, connecting);
+        (served.is_ok(), connected.is_ok())
+    }
+
+    #[tokio::test]
+    async fn a_node_of_another_protocol_is_refused_whatever_it_knows() {
+        let client = identity(SECRET, "n2").client;
+        let speaking = |protocols: &[&str]| {
+            let mut changed = client.as_ref().clone();
+            changed.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+            changed
+        };
+        assert_eq!(shaken(client.as_ref().clone(), "n1").await, (true, true));
+        assert_eq!(shaken(speaking(&["nyala/1"]), "n1").await, (true, true));
+        for protocols in [&["nyala/2"][..], &["h2"], &["nyala/2", "h2"], &[]] {
+            assert!(!shaken(speaking(protocols), "n1").await.0, "{protocols:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_at_the_address_of_another_is_not_taken_for_it() {
+        let client = identity(SECRET, "n2").client;
+        assert!(!shaken(client.as_ref().clone(), "n3").await.1);
+        let stranger = identity("fedcba9876543210fedcba9876543210", "n2").client;
+        assert_eq!(shaken(stranger.as_ref().clone(), "n1").await, (false, false));
+    }
+
+    #[tokio::test]
+    async fn connections_are_refused_until_the_node_serves() {
+        let address = "127.0.0.1:0".parse().unwrap();
+        let listener = Listener::bind(address, &identity(SECRET, "n1")).unwrap();
+        let address = listener.address().unwrap();
+        let refused = TcpStream::connect(address).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        let _listening = listener.listen().unwrap();
+        TcpStream::connect(address).await.unwrap();
+    }
+}

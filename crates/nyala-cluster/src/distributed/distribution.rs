@@ -153,13 +153,7 @@ impl Distribution {
         executors: &Executors,
         query: &PlannedQuery<'_>,
     ) -> Result<()> {
-        let mut distributed = DistributedConfig::default();
-        // Its tasks would be fewer than the nodes, and parts of files away from home.
-        distributed.children_isolator_unions = false;
-        distributed.collect_metrics = query.is_measured;
-        "none".clone_into(&mut distributed.compression);
-        distributed.worker_connection_buffer_budget_bytes = BYTES_AHEAD;
-        config.set_distributed_option_extension(distributed);
+        config.set_distributed_option_extension(options(query.is_measured));
         config.set_distributed_worker_resolver(executors.clone());
         config.set_extension(Arc::new(executors.clone()));
         config.set_distributed_channel_resolver(self.channels.clone());
@@ -214,6 +208,19 @@ impl Placement for Distribution {
         }
         .boxed()
     }
+}
+
+/// How the engine below divides a query, and sends rows.
+fn options(is_measured: bool) -> DistributedConfig {
+    let mut options = DistributedConfig::default();
+    // Its tasks would be fewer than the nodes, and parts of files away from home.
+    options.children_isolator_unions = false;
+    // The same, if tasks were counted while the query runs; and EXPLAIN could not show them.
+    options.dynamic_task_count = false;
+    options.collect_metrics = is_measured;
+    "none".clone_into(&mut options.compression);
+    options.worker_connection_buffer_budget_bytes = BYTES_AHEAD;
+    options
 }
 
 /// Why no other node does a part of a query.
@@ -279,5 +286,19 @@ impl SessionExtension for PlannedForNodes {
 
     fn install(&self, _: &SessionContext, _: &Arc<CatalogSnapshot>) -> Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_executor_has_a_task_and_little_is_taken_ahead() {
+        let options = options(false);
+        assert!(!options.dynamic_task_count, "tasks are counted before a query runs");
+        assert!(!options.children_isolator_unions && options.max_tasks_per_stage == 0);
+        assert_eq!(options.worker_connection_buffer_budget_bytes, 4 << 20);
+        assert_eq!((options.compression.as_str(), options.collect_metrics), ("none", false));
     }
 }
