@@ -4,11 +4,11 @@ use serde_json::json;
 
 use crate::forwarding::{VARIABLES, two};
 use crate::program::{PATIENCE, eventually};
-use crate::server::{Response, Server, send, statement_request};
+use crate::server::{Response, Server};
 use crate::shared_catalog::{Node, Shared};
 
 /// A statement that runs for hours on the node that is asked.
-const LONG: &str =
+pub const LONG: &str =
     "SELECT count(*) FROM generate_series(1, 1000000) a(x), generate_series(1, 1000000) b(y) WHERE x + y = 1";
 
 /// One that the owner of table `t` runs.
@@ -18,7 +18,7 @@ const LONG_ELSEWHERE: &str = "SELECT count(*) FROM t, generate_series(1, 1000000
 const ANN: &str = "Authorization: Basic YW5uOnNlY3JldC1vZi1hbm4=\r\n";
 
 /// The name of a node.
-fn name_of(server: &Server) -> String {
+pub fn name_of(server: &Server) -> String {
     server.query("SELECT node FROM system.local_queries")[0][0].clone()
 }
 
@@ -31,7 +31,7 @@ fn long_ones(asked: &Server) -> Vec<Vec<String>> {
 }
 
 /// Waits for `count` long statements; returns them.
-fn wait_for_long_ones(asked: &Server, count: usize) -> Vec<Vec<String>> {
+pub fn wait_for_long_ones(asked: &Server, count: usize) -> Vec<Vec<String>> {
     eventually("the long statements", PATIENCE, || long_ones(asked).len() == count);
     long_ones(asked)
 }
@@ -153,30 +153,6 @@ fn a_node_that_does_not_answer_delays_no_list() {
     let refused = other.try_query(&format!("KILL QUERY 1 ON NODE '{there}'"));
     assert!(refused.body.contains("is not reached"), "{}", refused.body);
     other.query(nodes);
-}
-
-/// What runs there goes on for a while, and nothing comes to it.
-#[test]
-fn what_a_node_that_stops_still_runs_is_seen_and_killed() {
-    let shared = Shared::new();
-    let patient = [&VARIABLES[..], &[("NYALA_SERVER__SHUTDOWN_GRACE_MS", "100000")]].concat();
-    let (mut stopping, other) = (shared.node_with(&patient), shared.node_with(&VARIABLES));
-    stopping.query("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY)");
-    eventually("the table on the other node", PATIENCE, || other.try_query("SELECT * FROM t").status == 200);
-    let (there, address) = (name_of(&stopping), stopping.http);
-    let running = std::thread::spawn(move || send(address, &statement_request(LONG)));
-    let listed = wait_for_long_ones(&other, 1);
-    stopping.signal("TERM");
-    let state = format!("SELECT state FROM system.nodes WHERE node = '{there}'");
-    eventually("the node that stops", PATIENCE, || other.query(&state) == [["stopping"]]);
-    assert_eq!(wait_for_long_ones(&other, 1), listed);
-    let refused = other.try_query("SELECT * FROM t");
-    assert!(refused.body.contains("it is stopping"), "{}", refused.body);
-    other.query(&format!("KILL QUERY {} ON NODE '{there}'", listed[0][1]));
-    let answer = String::from_utf8_lossy(&running.join().unwrap()).into_owned();
-    assert_eq!(answer.split(' ').nth(1), Some("499"), "{answer}");
-    assert_eq!(stopping.finish().code, Some(0));
-    eventually("a list without it", PATIENCE, || other.query(&state).is_empty());
 }
 
 #[test]

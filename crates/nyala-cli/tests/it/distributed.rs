@@ -15,15 +15,15 @@ const VARIABLES: [(&str, &str); 3] =
     [forwarding::VARIABLES[0], forwarding::VARIABLES[1], ("NYALA_QUERY__SINGLE_NODE_ROWS", "1")];
 
 /// A node that takes statements, and nodes that read files for it.
-struct Nodes {
-    shared: Shared,
-    coordinator: Node,
-    executors: Vec<Node>,
+pub struct Nodes {
+    pub shared: Shared,
+    pub coordinator: Node,
+    pub executors: Vec<Node>,
 }
 
 impl Nodes {
     /// So many executors, and tables in several files.
-    fn with_tables(count: usize) -> Self {
+    pub fn with_tables(count: usize) -> Self {
         Self::with_executors(count, &VARIABLES)
     }
 
@@ -430,74 +430,6 @@ fn a_query_survives_the_end_of_a_node() {
         assert_eq!(asked.join().unwrap(), expected);
     });
     stopped.signal("CONT");
-}
-
-/// Its last parts end, and new ones go to the others.
-#[test]
-fn an_executor_that_is_asked_to_stop_fails_no_query() {
-    let mut nodes = Nodes::with_tables(3);
-    let sql = "SELECT store, count(*), sum(price) FROM sales GROUP BY store ORDER BY store";
-    let expected = nodes.coordinator.query(sql);
-    let mut stopped = nodes.executors.remove(0);
-    std::thread::scope(|scope| {
-        let ask = || {
-            let begun = Instant::now();
-            while begun.elapsed() < Duration::from_secs(5) {
-                assert_eq!(nodes.coordinator.query(sql), expected);
-            }
-        };
-        let asking: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
-        std::thread::sleep(Duration::from_secs(1));
-        stopped.signal("TERM");
-        let finished = stopped.finish();
-        assert_eq!(finished.code, Some(0), "{}", finished.stderr);
-        asking.into_iter().for_each(|asking| asking.join().unwrap());
-    });
-    assert_eq!(nodes.coordinator.query(sql), expected);
-}
-
-/// Plans may mean something else to them.
-#[test]
-fn nodes_of_another_version_do_no_parts() {
-    let nodes = Nodes::with_tables(3);
-    let sql = "SELECT store, count(*), sum(price) FROM sales GROUP BY store ORDER BY store";
-    let expected = nodes.coordinator.query(sql);
-    let names: Vec<String> = nodes
-        .executors
-        .iter()
-        .map(|node| node.query("SELECT node FROM system.local_queries")[0][0].clone())
-        .collect();
-    // The version that a node tells is replaced on its way into the catalog.
-    nodes.shared.in_catalog(
-        "CREATE FUNCTION older() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
-         NEW.body := regexp_replace(NEW.body, '\"version\": ?\"[^\"]*\"', '\"version\":\"0.0.9\"'); \
-         RETURN NEW; END $$",
-    );
-    let make_older = |name: &str| {
-        nodes.shared.in_catalog(&format!(
-            "CREATE TRIGGER \"{name}\" BEFORE INSERT OR UPDATE ON nyala.nodes FOR EACH ROW \
-             WHEN (NEW.id = '{name}') EXECUTE FUNCTION older()"
-        ));
-    };
-    let place = || -> String {
-        let plan = nodes.coordinator.query(&format!("EXPLAIN {sql}"));
-        plan.into_iter().find(|row| row[0] == "nodes").unwrap().swap_remove(1)
-    };
-    make_older(&names[0]);
-    eventually("the older node does no part", PATIENCE, || {
-        let place = place();
-        !place.contains(&names[0]) && place.contains(&names[1]) && place.contains(&names[2])
-    });
-    assert_eq!(nodes.coordinator.query(sql), expected);
-    names[1..].iter().for_each(|name| make_older(name));
-    eventually("no node does a part", PATIENCE, || place().contains("run version 0.0.9, and this node"));
-    assert_eq!(nodes.coordinator.query(sql), expected);
-    // Whole statements are still sent there.
-    nodes.executors[0].query("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY)");
-    eventually("the table on the coordinator", PATIENCE, || {
-        nodes.coordinator.try_query("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING").status == 200
-    });
-    assert_eq!(nodes.executors[0].query("SELECT id FROM t"), [["1"]]);
 }
 
 /// A node's clients may use the threads of all executors.

@@ -1,23 +1,21 @@
 //! Nodes that share a catalog in PostgreSQL and cuboids in a bucket.
 
-use std::net::TcpListener;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nyala_testing::PostgresServer;
 use tempfile::TempDir;
 
-use crate::forwarding::{VARIABLES, two};
 use crate::program::{Finished, PATIENCE, Running, eventually, nyala, run, try_run};
 use crate::s3::{BUCKET, S3};
 use crate::server::Server;
 
-const SUM: &str = "SELECT d, sum(v) FROM t GROUP BY d ORDER BY d";
+pub const SUM: &str = "SELECT d, sum(v) FROM t GROUP BY d ORDER BY d";
 
 /// A bucket and a database.
 pub struct Shared {
     s3: S3,
-    postgres: PostgresServer,
+    pub postgres: PostgresServer,
     url: String,
     place: String,
 }
@@ -53,7 +51,7 @@ impl Shared {
     }
 
     /// Starts a node, and does not wait until it serves.
-    fn begin_node(&self, data_dir: &Path, more: &[(&str, &str)]) -> Running {
+    pub fn begin_node(&self, data_dir: &Path, more: &[(&str, &str)]) -> Running {
         let mut command =
             nyala(&["serve", "--postgres-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]);
         command.arg("--data-dir").arg(data_dir).envs(self.variables()).envs(more.iter().copied());
@@ -109,7 +107,7 @@ impl std::ops::Deref for Node {
     }
 }
 
-fn is_answered_from_cube(server: &Server) -> bool {
+pub fn is_answered_from_cube(server: &Server) -> bool {
     server.explain(SUM).starts_with("answered from cube")
 }
 
@@ -242,171 +240,6 @@ fn a_build_of_a_node_that_died_is_made_by_another() {
         other.query("SELECT state, error FROM system.jobs ORDER BY job").swap_remove(0)[1]
             .contains("stopped while it ran")
     });
-}
-
-#[test]
-fn queries_go_on_while_postgresql_is_away() {
-    let shared = Shared::new();
-    let node = shared.node();
-    shared.with_cube(&node, 5000);
-    node.query("BUILD CUBE c");
-    let expected = node.query(SUM);
-    shared.postgres.stop();
-    assert_eq!(node.query(SUM), expected);
-    assert!(is_answered_from_cube(&node));
-    let refused = node.try_query("CREATE SCHEMA mart");
-    assert!(refused.body.contains("the catalog in PostgreSQL at"), "{}", refused.body);
-    assert_eq!(refused.status, 503, "{}", refused.body);
-    shared.postgres.run();
-    node.query("CREATE SCHEMA mart");
-    node.query("REFRESH CUBE c");
-    assert_eq!(node.query(SUM), expected);
-}
-
-#[test]
-fn queries_go_on_while_postgresql_hangs() {
-    let shared = Shared::new();
-    let node = shared.node();
-    shared.with_cube(&node, 5000);
-    node.query("BUILD CUBE c");
-    let expected = node.query(SUM);
-    shared.postgres.pause();
-    std::thread::scope(|scope| {
-        let changing = scope.spawn(|| node.try_query("CREATE SCHEMA mart"));
-        assert_eq!(node.query(SUM), expected);
-        assert!(is_answered_from_cube(&node));
-        // The node cannot tell whether PostgreSQL made the schema.
-        let refused = changing.join().unwrap();
-        assert!(
-            refused.status >= 500 && refused.body.contains("catalog"),
-            "{} {}",
-            refused.status,
-            refused.body
-        );
-    });
-    shared.postgres.resume();
-    eventually("a change once it answers", PATIENCE, || {
-        node.try_query("CREATE SCHEMA IF NOT EXISTS mart").status == 200
-    });
-    assert_eq!(node.query(SUM), expected);
-}
-
-/// While no node can tell that it lives, none is taken for dead; nor afterwards, until all have told again.
-#[test]
-fn nodes_reach_each_other_while_postgresql_is_away() {
-    let shared = Shared::new();
-    let (owner, other) = two(&shared);
-    let there = owner.query("SELECT node FROM system.local_queries")[0][0].clone();
-    let states = "SELECT state, count(*) FROM system.nodes GROUP BY state";
-    eventually("both nodes", PATIENCE, || other.query(states) == [["serving", "2"]]);
-    shared.postgres.stop();
-    let mut rows = 3;
-    // A node that tells nothing for ten seconds while PostgreSQL answers is dead.
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(14) {
-        rows += 1;
-        other.query(&format!("INSERT INTO t VALUES ({rows}, 'x')"));
-        assert_eq!(other.query("SELECT count(*) FROM t"), [[rows.to_string()]]);
-        assert_eq!(other.query(states), [["serving", "2"]]);
-        std::thread::sleep(Duration::from_millis(200));
-    }
-    let asked = other.try_query(&format!("KILL QUERY 4711 ON NODE '{there}'"));
-    assert!(asked.body.contains(&format!("is running on node `{there}`")), "{}", asked.body);
-    shared.postgres.run();
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(6) {
-        assert_eq!(other.query(states), [["serving", "2"]]);
-        assert_eq!(other.query("SELECT count(*) FROM t"), [[rows.to_string()]]);
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
-
-/// A client that is told of a failure repeats its statement, and the rows would count twice.
-#[test]
-fn what_another_node_has_written_is_written_although_the_catalog_is_away() {
-    let shared = Shared::new();
-    let (owner, mut other) = two(&shared);
-    let one = "INSERT INTO t VALUES (4, 'd')";
-    // The owner knows a newer catalog than the node that is asked, which cannot read it any more.
-    other.signal("STOP");
-    owner.query("CREATE SCHEMA newer");
-    shared.postgres.stop();
-    other.signal("CONT");
-    // The connection of the two may have broken meanwhile; a query is sent again.
-    eventually("the owner", PATIENCE, || other.try_query("SELECT count(*) FROM t").status == 200);
-    let written = other.try_query(one);
-    assert_eq!(written.status, 200, "{}", written.body);
-    assert_eq!(other.query("SELECT count(*) FROM t"), [["4"]]);
-    assert_eq!(owner.query("SELECT count(*) FROM t"), [["4"]]);
-    shared.postgres.run();
-    eventually("the newer catalog", PATIENCE, || {
-        other.try_query("DROP SCHEMA IF EXISTS newer").status == 200
-    });
-}
-
-/// An alteration is made before segments are dropped for it.
-#[test]
-fn a_cube_is_altered_although_its_old_segments_cannot_be_dropped() {
-    let shared = Shared::new();
-    let node = shared.node();
-    shared.with_cube(&node, 5000);
-    node.query("CREATE CUBE s PARTITION BY RANGE (d) EVERY 1 AS SELECT d, sum(v) FROM t GROUP BY d");
-    node.query("BUILD CUBE s");
-    let segments =
-        || node.query("SELECT segment FROM system.segments WHERE cube = 's' AND state = 'ready'").len();
-    assert_eq!(segments(), 10);
-    shared.in_catalog(
-        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$; \
-         CREATE TRIGGER refuse BEFORE DELETE ON nyala.entries FOR EACH ROW WHEN (OLD.kind = 'segment') \
-         EXECUTE FUNCTION refuse()",
-    );
-    node.query("ALTER CUBE s SET (retention = 3)");
-    assert_eq!(segments(), 10);
-    shared.in_catalog("DROP TRIGGER refuse ON nyala.entries");
-    node.query("ALTER CUBE s SET (retention = 2)");
-    assert!(segments() < 10);
-}
-
-/// Otherwise the others wait for its connection at each restart.
-#[test]
-fn a_node_that_starts_tells_its_address_once_it_serves() {
-    let shared = Shared::new();
-    let other = shared.node_with(&VARIABLES);
-    shared.with_cube(&other, 5000);
-    other.query("BUILD CUBE c");
-    // A bucket that does not answer delays the start by some seconds.
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let endpoint = format!("http://{}", silent.local_addr().unwrap());
-    let folder = tempfile::tempdir().unwrap();
-    let [listen, secret] = VARIABLES;
-    let endpoint = ("NYALA_STORAGE__S3__ENDPOINT", endpoint.as_str());
-    let _starting = shared.begin_node(folder.path(), &[listen, secret, endpoint]);
-    let states = "SELECT state, address IS NULL FROM system.nodes ORDER BY state";
-    eventually("the node that starts", PATIENCE, || {
-        other.query(states) == [["serving", "false"], ["starting", "true"]]
-    });
-    eventually("the node that serves", PATIENCE, || {
-        other.query(states) == [["serving", "false"], ["serving", "false"]]
-    });
-}
-
-#[test]
-fn a_node_that_stops_says_so_until_its_last_statement_has_ended() {
-    let shared = Shared::new();
-    let (mut one, other) = (shared.node(), shared.node());
-    let name = one.query("SELECT node FROM system.local_queries")[0][0].clone();
-    let address = one.http;
-    let running = std::thread::spawn(move || {
-        let sql = "SELECT count(*) FROM generate_series(1, 1000000) a(x), generate_series(1, 1000000) b(y) WHERE x + y = 1";
-        crate::server::send(address, &crate::server::statement_request(sql))
-    });
-    eventually("the statement", PATIENCE, || one.query("SELECT query FROM system.local_queries").len() == 2);
-    one.signal("TERM");
-    let state = format!("SELECT state FROM system.nodes WHERE node = '{name}'");
-    eventually("the node that stops", PATIENCE, || other.query(&state) == [["stopping"]]);
-    let answer = String::from_utf8_lossy(&running.join().unwrap()).into_owned();
-    assert!(answer.contains("the server stopped before the statement ended"), "{answer}");
-    eventually("its end", PATIENCE, || other.query(&state).is_empty());
 }
 
 #[test]
