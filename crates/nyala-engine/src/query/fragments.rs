@@ -29,7 +29,7 @@ pub struct Fragment {
     pub(super) cancel: CancellationToken,
     pub(super) stopping: Stopping,
     /// The engine below keeps tasks in a map of moka.
-    pub(super) dropped_soon: DroppedSoon,
+    pub(super) _dropped_soon: DroppedSoon,
 }
 
 /// Tells whether this node stops.

@@ -48,8 +48,8 @@ impl Engine {
             // Known to the guard of the process's memory from now on.
             self.runtime.threads.works().add(entry.account());
             let runtime = memory::runtime_of_parts(&self.snapshots.source().runtime, entry, &group);
-            let (stopping, dropped_soon) = (self.stopping(), DroppedSoon::new());
-            Ok(Fragment { context, settings, runtime, cancel, running, stopping, dropped_soon })
+            let (stopping, _dropped_soon) = (self.stopping(), DroppedSoon::new());
+            Ok(Fragment { context, settings, runtime, cancel, running, stopping, _dropped_soon })
         })
     }
 

@@ -56,7 +56,7 @@ async fn chosen(
     match &statement.segments {
         // Also of a cube that no longer fits its tables.
         DroppedSegments::All => Ok(entry(engine, name)?.segments.clone()),
-        DroppedSegments::Numbers(numbers) => segments_numbered(&entry(engine, name)?, numbers),
+        DroppedSegments::Numbers(numbers) => segments_numbered(entry(engine, name)?.as_ref(), numbers),
         DroppedSegments::Range(range) => {
             let cube = find(engine, name)?;
             let range = bounds(engine, Some((**range).clone()), &cube, settings).await?;
