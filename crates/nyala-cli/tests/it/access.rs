@@ -270,7 +270,7 @@ fn the_audit_log_tells_which_rows_were_written() {
 }
 
 /// The benchmark's tables and cube, and roles.
-pub fn prepared() -> Star {
+fn prepared() -> Star {
     let star = Star::generate("0.01");
     let data = star.built();
     run(nyala(&["sql", "-c", ROLES, "--data-dir"]).arg(data));

@@ -1,6 +1,6 @@
 //! What grants allow, wherever a table is named.
 
-use crate::access::{prepared, psql, start};
+use crate::access::{psql, start};
 use crate::program::{Finished, PATIENCE, eventually};
 
 #[test]
