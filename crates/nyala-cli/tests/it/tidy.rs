@@ -29,7 +29,7 @@ const CRATES: Floors = &[
     ("sql", &["model", "patterns", "runtime", "catalog", "storage", "fuzz"]),
     ("cube", &["model", "runtime", "catalog", "storage", "sql", "fuzz"]),
     ("engine", &["model", "runtime", "catalog", "storage", "sql", "cube", "fuzz"]),
-    ("cluster", &["model", "cube", "engine"]),
+    ("cluster", &["model", "runtime", "cube", "engine"]),
     ("pg", &["model", "sql", "engine"]),
     ("server", &["model", "engine", "pg", "fuzz"]),
     ("client", &[]),
