@@ -33,12 +33,14 @@ pub async fn posted(
 }
 
 async fn query(shared: &Shared, request: Request) -> Result<Response, ApiError> {
-    let started = Instant::now();
     let mut options = caller(&request)?;
-    let format = requested_format(request.headers())?;
-    require_json(request.headers())?;
+    let (format, is_json) = (requested_format(request.headers()), require_json(request.headers()));
     let coding = Coding::of(request.headers());
     let body = Bytes::from_request(request, &()).await;
+    let started = Instant::now();
+    // A refusal before the body is read would end the connection, maybe before the client has seen it.
+    let format = format?;
+    is_json?;
     let body = body.map_err(|rejection| unreadable_body(&rejection, shared.max_body_bytes))?;
     let request = QueryRequest::parse(&body)?;
     let wanted = Wanted { max_rows: request.max_rows, route: request.route };
