@@ -51,14 +51,16 @@ pub async fn values_of(
 ) -> Result<Option<Values>, Status> {
     let mut bytes = Vec::new();
     while let Some(data) = messages.next().await {
+        // Of the messages before: this one is counted as one that is received, until the next one is asked for.
+        share.resize(bytes.len())?;
         for part in refused(framed(data?))?.into_iter().flatten() {
             bytes.extend_from_slice(&part);
         }
         if bytes.len() > MAX_PARAMETER_BYTES {
             return Err(status(&too_many()));
         }
-        share.resize(bytes.len())?;
     }
+    share.resize(bytes.len())?;
     // Decoding computes, which threads that serve the network do not.
     let decoded = tokio::task::spawn_blocking(move || decode(&bytes, needed));
     refused(decoded.await.map_err(QueryError::internal).flatten())
