@@ -77,7 +77,7 @@ pub struct ServerConfig {
     #[serde(deserialize_with = "size")]
     pub max_body_bytes: usize,
     /// Memory of messages that clients of Flight SQL are sending, of all together, in bytes; one user may take a
-    /// quarter, and always 64 MiB. Default 512 MiB.
+    /// quarter, always 64 MiB, and more while half of it is free. Default 512 MiB.
     #[serde(deserialize_with = "size")]
     pub max_flight_receive_bytes: usize,
     /// Logged-in clients of each listener; further ones are refused with a clear error. Default 1000.

@@ -63,7 +63,8 @@ struct Held {
 }
 
 impl ReceiveBudget {
-    /// A budget of which one sender may hold a quarter, and always one message of the greatest size.
+    /// A budget of which one sender may hold a quarter, and always one message of the greatest size; more only while half of the budget is
+    /// free.
     pub fn new(limit_bytes: usize) -> Arc<Self> {
         Self::with_limits(limit_bytes, (limit_bytes / SENDERS).max(MAX_MESSAGE_BYTES))
     }
@@ -89,7 +90,8 @@ impl ReceiveBudget {
         if after > before && all > self.limit_bytes {
             return Err(self.full());
         }
-        if after > before && of_sender > self.sender_limit_bytes {
+        // Half of the budget is for whoever comes: a load with many connections is bounded only while others send, too.
+        if after > before && of_sender > self.sender_limit_bytes && all > self.limit_bytes / 2 {
             return Err(self.sender_full(sender));
         }
         held.bytes = all;
@@ -200,6 +202,8 @@ mod tests {
     fn a_sender_leaves_some_of_the_budget_to_others() {
         let budget = ReceiveBudget::with_limits(100, 40);
         let (mut one, mut other) = (budget.share(user("anna")), budget.share(user("anna")));
+        let mut third = budget.share(user("bob"));
+        third.resize(FREE_BYTES + 10).unwrap();
         one.resize(FREE_BYTES + 30).unwrap();
         let error = other.resize(FREE_BYTES + 11).unwrap_err();
         assert_eq!(error.code(), Code::ResourceExhausted);
@@ -211,7 +215,18 @@ mod tests {
         connection.resize(FREE_BYTES + 40).unwrap();
         drop(one);
         other.resize(FREE_BYTES + 40).unwrap();
-        drop((other, connection));
+        drop((other, connection, third));
+        assert_nothing_is_held(&budget);
+    }
+
+    #[test]
+    fn a_sender_alone_may_hold_half_of_the_budget() {
+        let budget = ReceiveBudget::with_limits(100, 40);
+        let mut alone = budget.share(user("anna"));
+        alone.resize(FREE_BYTES + 50).unwrap();
+        let error = alone.resize(FREE_BYTES + 51).unwrap_err();
+        assert!(error.message().contains("one user may hold, 40 bytes"), "{error}");
+        drop(alone);
         assert_nothing_is_held(&budget);
     }
 

@@ -83,9 +83,9 @@ fn typed_parameter(value: &Value) -> Json {
 #[derive(Deserialize)]
 struct Document {
     #[serde(alias = "columnMetas")]
-    columns: Count,
+    columns: Option<Count>,
     #[serde(alias = "results")]
-    rows: Rows,
+    rows: Option<Rows>,
     /// Kylin's drivers are told of an error with status 200.
     #[serde(default, rename = "exceptionMessage")]
     exception: Option<String>,
@@ -172,7 +172,9 @@ pub fn read(status: StatusCode, body: &[u8]) -> Result<Answer, Failure> {
     if let Some(reason) = document.exception {
         return Err(Failure::Refused(reason));
     }
-    let Document { columns: Count(columns), rows, .. } = document;
+    let Document { columns: Some(Count(columns)), rows: Some(rows), .. } = document else {
+        return Err(Failure::Refused("the answer has no columns or no rows".to_owned()));
+    };
     let mut known = Some(columns);
     for width in [rows.width, rows.other_width].into_iter().flatten() {
         same_width(&mut known, width)?;
@@ -207,6 +209,7 @@ mod tests {
         check(ok, r#"{"columns":[{},{}],"rows":[[1]]}"#, Err("1 columns in an answer of 2"));
         check(ok, r#"{"columns":[{}],"rows":[[1],"#, Err("not of the form"));
         check(ok, r#"{"columns":[{}],"rows":[1]}"#, Err("not of the form"));
+        check(ok, r#"{"columns":[{}]}"#, Err("no columns or no rows"));
         check(StatusCode::SERVICE_UNAVAILABLE, r#"{"error":{"message":"too many"}}"#, Err("too many"));
         check(StatusCode::BAD_GATEWAY, "<html>", Err("502"));
     }
@@ -217,7 +220,7 @@ mod tests {
         let rows = r#"{"columnMetas":[{"label":"A"}],"results":[["1"],["2"]],"isException":false,"exceptionMessage":null}"#;
         assert_eq!(check(rows), Ok(2));
         let failed =
-            r#"{"columnMetas":[],"results":[],"isException":true,"exceptionMessage":"no such table"}"#;
+            r#"{"columnMetas":null,"results":null,"isException":true,"exceptionMessage":"no such table"}"#;
         assert_eq!(check(failed), Err(Failure::Refused("no such table".to_owned())));
     }
 
