@@ -25,6 +25,9 @@ use crate::query::snapshots::Snapshots;
 const FORGET: Duration = Duration::from_secs(24 * 3600);
 /// How often it is looked whether a statement still reads old files.
 const LOOK: Duration = Duration::from_secs(2);
+/// How long the last report of the process before this one may keep this one from telling. The catalog counts that report for ten
+/// seconds.
+const HANDOVER: Duration = Duration::from_secs(15);
 
 /// This node, and what it knows of the others. Their last report stays while the catalog's database is away.
 #[derive(Debug)]
@@ -171,11 +174,13 @@ impl Nodes {
         let begun = Instant::now();
         let (mut has_told, mut was_told, mut was_ended) = (false, true, true);
         loop {
+            // Counted to the question: the answer may come late.
+            let waited = begun.elapsed();
             let told = self.tell().await;
             has_told |= told.is_ok();
             let told = match told {
                 // Before, it may be the last report of the process before this one, by a clock that was ahead.
-                Err(taken @ CatalogError::NodeTaken { .. }) if has_told || begun.elapsed() > DEAD => {
+                Err(taken @ CatalogError::NodeTaken { .. }) if has_told || waited > HANDOVER => {
                     return taken;
                 }
                 told => told,
@@ -237,9 +242,11 @@ impl Nodes {
     /// Jobs of nodes that died have failed. Those of this node from before its start were ended then. Looked at once other nodes are there
     /// than when all of them had been ended; every node looks, and what one of them has ended the others find ended.
     async fn end_lost_jobs(&self) -> Result<()> {
+        if !self.catalog.is_shared() {
+            return Ok(());
+        }
         let there: BTreeSet<NodeId> = self.all().into_iter().filter(is_there).map(|node| node.id).collect();
-        let is_done = self.without_lost_jobs().as_ref() == Some(&there);
-        if is_done || !self.catalog.is_shared() {
+        if self.without_lost_jobs().as_ref() == Some(&there) {
             return Ok(());
         }
         let jobs = self.catalog.jobs().await?;
