@@ -67,7 +67,10 @@ impl ServiceManager {
     pub async fn keep_alive(self: Arc<Self>, engine: Arc<Engine>, stopping: CancellationToken) {
         let Some(interval) = self.watchdog else { return };
         loop {
-            if stopping.is_cancelled() || engine.is_watched() {
+            // A closed engine is not watched. If another process runs as this node, a restart would only drive that one out, and so
+            // on in turns.
+            let is_closed = stopping.is_cancelled() || engine.check_open().is_err();
+            if is_closed || engine.is_watched() {
                 self.tell("WATCHDOG=1");
             } else {
                 tracing::error!(
