@@ -19,14 +19,16 @@ pub struct NodePort {
 }
 
 impl NodePort {
-    /// Serves other nodes, if this is one of several.
-    pub fn open(opened: &Opened) -> Self {
+    /// Serves other nodes, if this is one of several. If that fails, the server stops: otherwise the node would be listed as starting
+    /// for as long as it runs.
+    pub fn open(opened: &Opened, shutdown: &CancellationToken) -> Self {
         let stop = CancellationToken::new();
         let serving = opened.cluster.clone().map(|cluster| {
-            let (engine, stop) = (Arc::clone(&opened.engine), stop.clone());
+            let (engine, stop, shutdown) = (Arc::clone(&opened.engine), stop.clone(), shutdown.clone());
             tokio::spawn(async move {
                 if let Err(error) = cluster.serve(&engine, stop.cancelled()).await {
-                    tracing::error!(%error, "other nodes are not served any more");
+                    tracing::error!(%error, "other nodes cannot be served; stopping");
+                    shutdown.cancel();
                 }
             })
         });

@@ -59,7 +59,7 @@ pub async fn run(
 ) -> anyhow::Result<()> {
     let shutdown = CancellationToken::new();
     let running = serve(config, Arc::clone(&opened.engine), shutdown.clone()).await?;
-    let node_port = NodePort::open(opened);
+    let node_port = NodePort::open(opened, &shutdown);
     opened.tell_address(&format!("postgres://{}/nyala", greeting::reachable(running.postgres_address)));
     let encrypted = !config.server.tls.certificate.as_os_str().is_empty();
     warn_if_unprotected(config.server.authentication, encrypted, &running);
