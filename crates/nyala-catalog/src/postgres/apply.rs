@@ -8,8 +8,8 @@ use sqlx::{Connection, Row};
 use uuid::Uuid;
 
 use super::entries::{Write, to_json, writes};
-use super::load;
 use super::store::CHANNEL;
+use super::{leases, load};
 use crate::change::Change;
 use crate::edit::Edit;
 use crate::error::CatalogError;
@@ -37,7 +37,13 @@ pub async fn apply(
     let newest = load::newest(&mut transaction).await?;
     let base = match newest.is_of(base) {
         true => Cow::Borrowed(base),
-        false => Cow::Owned(load::follow(&mut transaction, base, newest).await?),
+        false => {
+            let followed = load::follow(&mut transaction, base, newest).await?;
+            if followed.is_rewound {
+                end_leases(&mut transaction, fences).await?;
+            }
+            Cow::Owned(followed.snapshot)
+        }
     };
     let mut decision = rules::decide(&base, change)?;
     let changed = !decision.edits.is_empty();
@@ -84,6 +90,15 @@ async fn check_fence(connection: &mut PgConnection, fence: &Fence) -> Result<(),
     match held {
         Some(_) => Ok(()),
         None => Err(CatalogError::LeaseLost { lease: fence.lease.clone() }),
+    }
+}
+
+/// After the database went back to an older state: the change is refused if it is one under a lease, because what it goes on with may
+/// be lost.
+async fn end_leases(connection: &mut PgConnection, fences: &[Fence]) -> Result<(), CatalogError> {
+    match fences.first() {
+        Some(fence) => Err(CatalogError::LeaseLost { lease: fence.lease.clone() }),
+        None => Ok(leases::end_all(connection).await?),
     }
 }
 

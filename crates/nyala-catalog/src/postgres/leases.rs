@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nyala_model::{LeaseEntry, NodeId};
 use sqlx::Row;
-use sqlx::postgres::{PgPool, PgRow};
+use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
 use super::nodes::milliseconds;
 use crate::error::CatalogError;
@@ -47,6 +47,12 @@ pub async fn release(pool: &PgPool, name: &str, token: LeaseToken) -> Result<(),
                   WHERE name = $1 AND token = $2";
     sqlx::query(update).bind(name).bind(token.0.cast_signed()).execute(pool).await?;
     Ok(())
+}
+
+/// Ends all leases, whoever holds them.
+pub async fn end_all(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let update = "UPDATE nyala.leases SET owner = '', until = clock_timestamp(), token = token + 1";
+    sqlx::query(update).execute(connection).await.map(drop)
 }
 
 pub async fn list(pool: &PgPool) -> Result<Vec<LeaseEntry>, CatalogError> {

@@ -9,14 +9,15 @@
 //! ```
 //!
 //! So a version tells nothing without its change. A snapshot is brought up by the changes since only if the database has its
-//! own change, too; otherwise everything is read.
+//! own change, too; otherwise everything is read. All leases end then: ids are versions, and a job that began a segment in a lost change
+//! would add to another one that has its id now.
 
 use nyala_model::{CatalogSnapshot, ChangeId, SnapshotVersion};
 use sqlx::postgres::{PgConnection, PgPool};
 use sqlx::{Connection, Row};
 
 use super::entries::{Assembly, from_json};
-use super::schema;
+use super::{leases, schema};
 use crate::edit::Edit;
 use crate::error::CatalogError;
 
@@ -51,6 +52,14 @@ pub async fn newest(connection: &mut PgConnection) -> Result<Newest, CatalogErro
     Ok(Newest { version, change: change_id(row.try_get(2)?) })
 }
 
+/// A snapshot that was brought up to the newest change.
+#[derive(Debug)]
+pub struct Followed {
+    pub snapshot: CatalogSnapshot,
+    /// Whether the database has lost changes that were known.
+    pub is_rewound: bool,
+}
+
 /// A new catalog has no change yet.
 fn change_id(attempt: Option<&str>) -> ChangeId {
     ChangeId(attempt.unwrap_or_default().into())
@@ -62,12 +71,15 @@ pub async fn load(pool: &PgPool, known: Option<&CatalogSnapshot>) -> Result<Cata
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
     let mut transaction = connection.begin_with(begin).await?;
     let newest = newest(&mut transaction).await?;
-    let snapshot = match known {
+    let followed = match known {
         Some(known) => follow(&mut transaction, known, newest).await?,
-        None => snapshot(&mut transaction, newest).await?,
+        None => Followed { snapshot: snapshot(&mut transaction, newest).await?, is_rewound: false },
     };
     transaction.commit().await?;
-    Ok(snapshot)
+    if followed.is_rewound {
+        leases::end_all(&mut connection).await?;
+    }
+    Ok(followed.snapshot)
 }
 
 /// Brings `known` up to the newest change. The caller holds a transaction.
@@ -75,31 +87,41 @@ pub async fn follow(
     connection: &mut PgConnection,
     known: &CatalogSnapshot,
     newest: Newest,
-) -> Result<CatalogSnapshot, CatalogError> {
+) -> Result<Followed, CatalogError> {
     if newest.is_of(known) {
-        return Ok(known.clone());
+        return Ok(Followed { snapshot: known.clone(), is_rewound: false });
     }
-    let followed = match newest.version.0.checked_sub(known.version.0) {
-        Some(behind) if behind <= MAX_CHANGES => followed(connection, known, &newest).await?,
-        Some(_) => None,
-        None => {
-            warn(known, &newest);
-            None
-        }
+    let later = match newest.version.0.checked_sub(known.version.0) {
+        Some(behind) if behind <= MAX_CHANGES => later(connection, known, &newest).await?,
+        Some(_) => Later::TooMany,
+        None => Later::Rewound,
     };
-    match followed {
-        Some(followed) => Ok(CatalogSnapshot { version: newest.version, change: newest.change, ..followed }),
-        None => snapshot(connection, newest).await,
+    let is_rewound = matches!(later, Later::Rewound);
+    if is_rewound {
+        warn(known, &newest);
     }
+    let snapshot = match later {
+        Later::Made(made) => CatalogSnapshot { version: newest.version, change: newest.change, ..made },
+        Later::TooMany | Later::Rewound => snapshot(connection, newest).await?,
+    };
+    Ok(Followed { snapshot, is_rewound })
 }
 
-/// The entries of the known snapshot with all later changes made; none if these are not all there any more, or if the change of
-/// the known snapshot is not there.
-async fn followed(
+/// The changes since a known snapshot.
+enum Later {
+    /// Its entries with all of them made.
+    Made(CatalogSnapshot),
+    /// They are too many to be read one by one, or not all there any more.
+    TooMany,
+    /// The change of the known snapshot is not there.
+    Rewound,
+}
+
+async fn later(
     connection: &mut PgConnection,
     known: &CatalogSnapshot,
     newest: &Newest,
-) -> Result<Option<CatalogSnapshot>, CatalogError> {
+) -> Result<Later, CatalogError> {
     let select = "SELECT version, attempt, CASE WHEN version > $1 THEN edits END FROM nyala.changes \
                   WHERE version >= $1 AND version <= $2 ORDER BY version";
     let rows = sqlx::query(select)
@@ -115,18 +137,17 @@ async fn followed(
         }
     }
     if change != known.change {
-        warn(known, newest);
-        return Ok(None);
+        return Ok(Later::Rewound);
     }
     if later.len() as u64 != newest.version.0 - known.version.0 {
-        return Ok(None);
+        return Ok(Later::TooMany);
     }
     let mut next = known.clone();
     for row in later {
         let edits: Vec<Edit> = from_json(row.try_get(2)?)?;
         edits.iter().for_each(|edit| edit.apply_to(&mut next));
     }
-    Ok(Some(next))
+    Ok(Later::Made(next))
 }
 
 /// Tells that changes which this node knows are not in the database.

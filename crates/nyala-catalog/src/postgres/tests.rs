@@ -260,6 +260,34 @@ async fn a_lease_that_the_database_lost_gives_no_rights() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_begun_in_a_lost_history_does_not_go_on() {
+    // The job's own change finds it first, the list of changes, or a change of another job.
+    for finds in ["own", "read", "other"] {
+        let database = Database::new();
+        let subject = of_a_lost_history(&database).await;
+        let fence = async || {
+            let token = subject.store.take_lease("cube 1", &node(), HOLD).await.unwrap().unwrap();
+            Fence { lease: "cube 1".to_owned(), token }
+        };
+        let before = fence().await;
+        match finds {
+            "read" => drop(subject.catalog.refresh().await.unwrap()),
+            "other" => drop(subject.catalog.commit(create_table("other")).await.unwrap()),
+            _ => {}
+        }
+        for _ in 0..2 {
+            let change = create_table("begun");
+            let refused =
+                subject.catalog.commit_under(std::slice::from_ref(&before), change).await.unwrap_err();
+            assert!(matches!(refused, CatalogError::LeaseLost { .. }), "{finds}: {refused}");
+            subject.catalog.refresh().await.unwrap();
+        }
+        let after = fence().await;
+        subject.catalog.commit_under(&[after], create_table("begun")).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_see_each_other_until_they_leave() {
     let database = Database::new();
     let (here, there) = (database.connect().await, database.connect().await);
