@@ -90,7 +90,9 @@ fn finish(unfinished: &Path, folder: &Path, version: SnapshotVersion, keep: usiz
     let path = folder.join(format!("{PREFIX}{:012}-{made_at_ms}-{crc:08x}{SUFFIX}", version.0));
     std::fs::rename(unfinished, &path)?;
     File::open(folder)?.sync_all()?;
-    for old in list(folder)?.into_iter().skip(keep.max(1)) {
+    // Later versions than that of the catalog are of changes that a shared database has lost: they go first.
+    let (lost, others): (Vec<_>, Vec<_>) = list(folder)?.into_iter().partition(|copy| copy.version > version);
+    for old in others.into_iter().chain(lost).skip(keep.max(1)) {
         remove(&old.path)?;
     }
     Ok(Backup { version, made_at_ms, path, crc })
@@ -119,5 +121,29 @@ fn crc_of(path: &Path) -> io::Result<u32> {
             0 => return Ok(crc),
             bytes => crc = crc32c_append(crc, buffer.get(..bytes).unwrap_or_default()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Versions of the copies, after these were made one after the other.
+    fn copied(versions: &[u64]) -> Vec<u64> {
+        let folder = tempfile::tempdir().unwrap();
+        for version in versions {
+            let unfinished = folder.path().join(UNFINISHED);
+            std::fs::write(&unfinished, version.to_string()).unwrap();
+            finish(&unfinished, folder.path(), SnapshotVersion(*version), 3).unwrap();
+        }
+        list(folder.path()).unwrap().iter().map(|copy| copy.version.0).collect()
+    }
+
+    #[test]
+    fn the_newest_copies_are_kept() {
+        assert_eq!(copied(&[1, 2, 3, 4]), [4, 3, 2]);
+        assert_eq!(copied(&[7, 8, 9, 5]), [9, 8, 5], "a shared database went back");
+        assert_eq!(copied(&[7, 8, 9, 4, 5, 6]), [6, 5, 4]);
     }
 }

@@ -36,15 +36,17 @@ impl View {
     #[must_use]
     pub fn after(&self, nodes: Vec<NodeEntry>, now: Instant) -> Self {
         let was_away = self.told.is_some_and(|told| now.saturating_duration_since(told) > AWAY);
-        let back = if was_away { Some(now) } else { self.back };
-        let since_back = back.map_or(0, |back| millis(now.saturating_duration_since(back)));
+        let since_back = self.back.map_or(0, |back| millis(now.saturating_duration_since(back)));
         let forgiven = nodes.iter().filter_map(|node| {
-            let reduction = match was_away {
-                true => node.age_ms.saturating_sub(self.age_before(&node.id)?),
-                false => *self.forgiven.get(&node.id).filter(|_| node.age_ms >= since_back)?,
+            // Once until it tells again: where each answer takes seconds, every report comes after a pause.
+            let reduction = match self.forgiven.get(&node.id).filter(|_| node.age_ms >= since_back) {
+                Some(before) => *before,
+                None if was_away => node.age_ms.saturating_sub(self.age_before(&node.id)?),
+                None => return None,
             };
             Some((node.id.clone(), reduction))
         });
+        let back = if was_away { Some(now) } else { self.back };
         let forgiven: BTreeMap<NodeId, u64> = forgiven.collect();
         let nodes = nodes.into_iter().map(|node| {
             let reduction = forgiven.get(&node.id).copied().unwrap_or_default();
@@ -124,6 +126,17 @@ mod tests {
         // What has told since is judged by the catalog's clock alone.
         let view = view.after(vec![node("a", 300), node("b", 39)], back + seconds(14));
         assert!(alive(&view, back + seconds(14)).is_empty());
+    }
+
+    #[test]
+    fn a_node_dies_also_where_the_database_is_slow() {
+        let begun = Instant::now();
+        let mut view = View::default().after(vec![node("a", 1), node("b", 1)], begun);
+        for seven in 1..=3 {
+            let now = begun + seconds(7 * seven);
+            view = view.after(vec![node("a", 1), node("b", 1 + 7 * seven)], now);
+        }
+        assert_eq!(alive(&view, begun + seconds(21)), ["a"]);
     }
 
     #[test]
