@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use super::elsewhere::not_reached;
 use super::version::{VERSION, is_of_this_version};
-use super::view::{self, BEAT, DEAD, View, is_there};
+use super::view::{self, BEAT, View, is_there};
 use crate::query::activity::Registry;
 use crate::query::resources::admission::Admission;
 use crate::query::snapshots::Snapshots;

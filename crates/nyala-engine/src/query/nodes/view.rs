@@ -11,7 +11,7 @@ use nyala_model::{NodeEntry, NodeId};
 /// How often a node tells that it lives.
 pub const BEAT: Duration = Duration::from_secs(2);
 /// A node that has told nothing for this long is taken for dead.
-pub const DEAD: Duration = Duration::from_secs(10);
+const DEAD: Duration = Duration::from_secs(10);
 /// What it did is given up after this long: then its leases have ended, too.
 const LOST: Duration = Duration::from_secs(60);
 /// A view is stale this long after the last report of its own node: two reports are missing.
