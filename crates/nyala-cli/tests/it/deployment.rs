@@ -81,7 +81,8 @@ fn linters_find_nothing() {
     };
     lint("hadolint", &["deploy/docker/Dockerfile"]);
     lint("shellcheck", &["deploy/release.sh", ".ci/run", ".ci/night", ".ci/install"]);
-    lint("check-jsonschema", &["--builtin-schema", "vendor.github-workflows", ".github/workflows/ci.yml"]);
+    let workflows = [".github/workflows/ci.yml", ".github/workflows/release.yml"];
+    lint("check-jsonschema", &[&["--builtin-schema", "vendor.github-workflows"][..], &workflows].concat());
     lint("check-jsonschema", &["--builtin-schema", "vendor.compose-spec", "deploy/docker/compose.yaml"]);
 }
 
@@ -92,7 +93,9 @@ fn the_image_is_built_by_the_compiler_of_the_repository() {
     let version =
         toolchain.lines().find_map(|line| line.strip_prefix("channel = ")).unwrap().trim_matches('"');
     assert!(file.contains(&format!("FROM rust:{version}-")), "{version}");
-    assert!(read(".github/workflows/ci.yml").contains(&format!("image: rust:{version}-")), "{version}");
+    for workflow in [".github/workflows/ci.yml", ".github/workflows/release.yml"] {
+        assert!(read(workflow).contains(&format!("image: rust:{version}-")), "{workflow}: {version}");
+    }
 }
 
 /// A server that is taken over cannot replace its own program.
