@@ -65,13 +65,14 @@ pub async fn a_switch_stops_no_build_and_no_alteration_undoes_it(backend: &dyn B
     let ready = subject.begin("revenue").await;
     subject.make(publish(ready)).await;
     let building = subject.begin("revenue").await;
-    let before = subject.cube("revenue");
     let switch = |cube: &CubeEntry, answers: bool| Change::SwitchCube {
         cube: cube.id,
         revision: cube.definition.revision,
         answers,
         statement: format!("CREATE CUBE switched {answers}"),
     };
+    subject.make(switch(&subject.cube("revenue"), true)).await;
+    let before = subject.cube("revenue");
     subject.make(switch(&before, false)).await;
     let options = CubeOptions { answers: false, ..before.definition.options.clone() };
     let expected = CubeEntry {
