@@ -4,8 +4,8 @@ use std::convert::Infallible;
 
 use axum::Json;
 use axum::extract::FromRequestParts;
-use axum::http::header;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
@@ -22,14 +22,21 @@ impl<S: Sync> FromRequestParts<S> for Dialect {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let accept = parts.headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-        Ok(Self::of(accept.unwrap_or_default()))
+        Ok(Self::asked(&parts.headers))
     }
 }
 
 impl Dialect {
+    /// The one that a request accepts.
+    pub fn asked(headers: &HeaderMap) -> Self {
+        let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+        Self::of(accept.unwrap_or_default())
+    }
+
     fn of(accept: &str) -> Self {
-        let is_new = |name: &str| accept.contains(&format!("application/vnd.apache.kylin-{name}"));
+        let is_new = |name: &str| {
+            accept.split("application/vnd.apache.kylin-").skip(1).any(|version| version.starts_with(name))
+        };
         if is_new("v4") || is_new("v2") { Self::Envelope } else { Self::Bare }
     }
 

@@ -1,10 +1,11 @@
 //! Columns and cells as Kylin's clients read them: each cell is a text, and its column tells the type of `java.sql.Types`.
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// With exactly three digits: drivers take a shorter or a longer fraction for another one.
 const TIMESTAMP: &str = "%Y-%m-%d %H:%M:%S%.3f";
@@ -63,34 +64,61 @@ pub fn type_named(name: &str, precision: Option<i32>, scale: Option<i32>) -> Jdb
     }
 }
 
-/// `columnMetas` of an answer.
-pub fn columns_of(schema: &Schema) -> Value {
-    schema.fields().iter().map(|field| column(field)).collect()
+/// A column of an answer, in `columnMetas`. The names are those of Kylin, misspelt ones included.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Column<'a> {
+    label: &'a str,
+    name: &'a str,
+    display_size: i32,
+    precision: i32,
+    scale: i32,
+    column_type: i32,
+    column_type_name: &'static str,
+    is_nullable: i32,
+    auto_increment: bool,
+    case_sensitive: bool,
+    searchable: bool,
+    currency: bool,
+    signed: bool,
+    read_only: bool,
+    writable: bool,
+    definitely_writable: bool,
+    schema_name: (),
+    catelog_name: (),
+    table_name: (),
 }
 
-fn column(field: &Field) -> Value {
-    let JdbcType { code, name, precision, scale } = type_of(field.data_type());
-    json!({
-        "label": field.name(),
-        "name": field.name(),
-        "displaySize": precision,
-        "precision": precision,
-        "scale": scale,
-        "columnType": code,
-        "columnTypeName": name,
-        "isNullable": i32::from(field.is_nullable()),
-        "autoIncrement": false,
-        "caseSensitive": true,
-        "searchable": true,
-        "currency": false,
-        "signed": matches!(code, -6..=8),
-        "readOnly": true,
-        "writable": false,
-        "definitelyWritable": false,
-        "schemaName": null,
-        "catelogName": null,
-        "tableName": null,
-    })
+impl<'a> From<&'a Field> for Column<'a> {
+    fn from(field: &'a Field) -> Self {
+        let JdbcType { code, name, precision, scale } = type_of(field.data_type());
+        Self {
+            label: field.name(),
+            name: field.name(),
+            display_size: precision,
+            precision,
+            scale,
+            column_type: code,
+            column_type_name: name,
+            is_nullable: i32::from(field.is_nullable()),
+            auto_increment: false,
+            case_sensitive: true,
+            searchable: true,
+            currency: false,
+            signed: matches!(code, -6..=8),
+            read_only: true,
+            writable: false,
+            definitely_writable: false,
+            schema_name: (),
+            catelog_name: (),
+            table_name: (),
+        }
+    }
+}
+
+/// `columnMetas` of an answer.
+pub fn columns_of(schema: &Schema) -> Vec<Column<'_>> {
+    schema.fields().iter().map(|field| Column::from(field.as_ref())).collect()
 }
 
 /// Appends the rows of a batch, as arrays of texts and nulls between commas.
@@ -104,45 +132,76 @@ pub fn write_rows(batch: &RecordBatch, is_first: bool, out: &mut Vec<u8>) -> Res
         .with_display_error(false);
     let columns = batch.columns().iter().map(|column| Cells::new(column, &options));
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let mut text = String::new();
     for row in 0..batch.num_rows() {
         out.extend_from_slice(if is_first && row == 0 { b"[" } else { b",[" });
         for (at, column) in columns.iter().enumerate() {
             if at > 0 {
                 out.push(b',');
             }
-            column.write(row, out)?;
+            column.write(row, &mut text, out)?;
         }
         out.push(b']');
     }
     Ok(())
 }
 
+/// How the texts of a column become texts of JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Nothing in them has to be escaped.
+    Plain,
+    /// The same, with infinity as Java reads it.
+    Float,
+    /// Any characters.
+    Any,
+}
+
+impl Form {
+    fn of(data_type: &DataType) -> Self {
+        match data_type {
+            floating if floating.is_floating() => Self::Float,
+            DataType::Boolean | DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => Self::Plain,
+            number if number.is_numeric() => Self::Plain,
+            _ => Self::Any,
+        }
+    }
+}
+
 struct Cells<'a> {
-    array: &'a ArrayRef,
+    /// Also of a dictionary, whose values may be null.
+    nulls: Option<NullBuffer>,
     texts: ArrayFormatter<'a>,
-    is_float: bool,
+    form: Form,
 }
 
 impl<'a> Cells<'a> {
     fn new(array: &'a ArrayRef, options: &'a FormatOptions<'a>) -> Result<Self, ArrowError> {
         let texts = ArrayFormatter::try_new(array, options)?;
-        Ok(Self { array, texts, is_float: array.data_type().is_floating() })
+        Ok(Self { nulls: array.logical_nulls(), texts, form: Form::of(array.data_type()) })
     }
 
-    fn write(&self, row: usize, out: &mut Vec<u8>) -> Result<(), ArrowError> {
-        // Also of a dictionary: its values may be null.
-        if self.array.logical_nulls().is_some_and(|nulls| nulls.is_null(row)) {
+    /// `text` is used as a buffer.
+    fn write(&self, row: usize, text: &mut String, out: &mut Vec<u8>) -> Result<(), ArrowError> {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
             out.extend_from_slice(b"null");
             return Ok(());
         }
-        let text = self.texts.value(row).try_to_string()?;
-        let text = match text.as_str() {
-            // As Java reads them.
-            "inf" if self.is_float => "Infinity",
-            "-inf" if self.is_float => "-Infinity",
-            text => text,
+        text.clear();
+        self.texts.value(row).write(text)?;
+        let plain = match (self.form, text.as_str()) {
+            (Form::Any, text) => {
+                return serde_json::to_writer(out, text)
+                    .map_err(|error| ArrowError::JsonError(error.to_string()));
+            }
+            (Form::Float, "inf") => "Infinity",
+            (Form::Float, "-inf") => "-Infinity",
+            (Form::Float | Form::Plain, text) => text,
         };
-        serde_json::to_writer(out, text).map_err(|error| ArrowError::JsonError(error.to_string()))
+        out.push(b'"');
+        out.extend_from_slice(plain.as_bytes());
+        out.push(b'"');
+        Ok(())
     }
 }
 
@@ -155,6 +214,8 @@ mod tests {
         BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, StringArray,
         TimestampMicrosecondArray,
     };
+
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -28,4 +28,5 @@ mod switches;
 mod translate;
 
 pub use error::not_found;
-pub use routes::routes;
+pub use query::query;
+pub use routes::{QUERY, routes};

@@ -9,23 +9,22 @@ use std::time::Instant;
 
 use arrow::datatypes::Schema;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, Request as HttpRequest, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use datafusion::common::ScalarValue;
 use futures::{StreamExt, stream};
-use nyala_engine::{Answer, ErrorKind, Prepared, QueryError, RowStream, Session, Text, hide_values};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use nyala_engine::{Answer, ErrorKind, Prepared, Profile, QueryError, RowStream, Session, Text, hide_values};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::answer::Dialect;
 use super::cells::{columns_of, write_rows};
 use super::error::text_of;
 use super::session::session_in;
 use super::translate::{translate, with_lower_names};
-use crate::http::{Caller, Shared};
-use crate::route::route_of;
+use crate::http::{Caller, Shared, caller};
 
 /// Gathered before the first bytes leave.
 const AHEAD_BYTES: usize = 64 << 10;
@@ -107,17 +106,18 @@ impl Request {
     }
 }
 
-/// Answers one statement.
-pub async fn query(
-    State(shared): State<Shared>,
-    Caller(options): Caller,
-    dialect: Dialect,
-    body: Result<Bytes, BytesRejection>,
-) -> Response {
+/// Answers one statement of a client that has been let in.
+pub async fn query(shared: &Shared, request: HttpRequest) -> Response {
+    let options = match caller(&request) {
+        Ok(options) => options,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let dialect = Dialect::asked(request.headers());
+    let body = Bytes::from_request(request, &()).await;
     let started = Instant::now();
     let answered = async {
         let request = parse(body)?;
-        let session = session_in(&shared, options, request.project.as_deref())?;
+        let session = session_in(shared, options, request.project.as_deref())?;
         let answer = execute(&session, &request).await?;
         Ok::<_, QueryError>((answer, request.part()))
     };
@@ -215,7 +215,8 @@ struct End {
     affected: u64,
     partial: bool,
     error: Option<String>,
-    route: Option<Value>,
+    /// What is known of the statement; none if it gave no rows.
+    profile: Option<Profile>,
 }
 
 impl End {
@@ -227,55 +228,89 @@ impl End {
         Self { error: Some(text_of(error)), ..Self::default() }
     }
 
-    /// The fields behind the rows, without the brace before them.
-    fn fields(&self, started: Instant) -> String {
-        let route = self.route.as_ref().unwrap_or(&Value::Null);
-        let chosen =
-            route["aggregations"].as_array().into_iter().flatten().filter(|found| !found["cube"].is_null());
-        let realizations = chosen.map(|found| {
-            json!({
-                "modelId": found["cube"],
-                "modelAlias": found["cube"],
-                "layoutId": -1,
-                "indexType": "Agg Index",
-            })
-        });
-        let realizations: Vec<Value> = realizations.collect();
-        let from_cubes = !route["answered_from"].is_null();
-        let bytes =
-            ["memory", "disk", "store"].iter().filter_map(|place| route["bytes_read"].get(*place)?.as_u64());
-        let fields = json!({
-            "affectedRowCount": self.affected,
-            "isException": self.error.is_some(),
-            "exceptionMessage": self.error,
-            "queryId": route["query"].as_u64().map(|query| query.to_string()),
-            "duration": u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            "cube": if from_cubes { route["answered_from"].clone() } else { json!("") },
-            "pushDown": !from_cubes && self.error.is_none(),
-            "partial": self.partial,
-            "totalScanCount": 0,
-            "totalScanBytes": bytes.sum::<u64>(),
-            "resultRowCount": self.rows,
-            "hitExceptionCache": false,
-            "storageCacheUsed": route["result_cache"].as_bool().unwrap_or(false),
-            "isTimeout": false,
-            "traceUrl": null,
-            "realizations": realizations,
-            "server": "nyala",
-        });
-        fields.to_string().trim_start_matches('{').to_owned()
+    fn fields(&self, started: Instant) -> Fields<'_> {
+        let profile = self.profile.as_ref();
+        let route = profile.and_then(|profile| profile.route.as_ref());
+        let answered_from = route.and_then(|route| route.answered_from.as_deref());
+        let chosen = route.into_iter().flat_map(|route| &route.aggregations);
+        let cubes = chosen.filter_map(|aggregation| aggregation.chosen.as_ref()).map(|chosen| &*chosen.cube);
+        let bytes = profile.and_then(|profile| profile.bytes).unwrap_or_default();
+        Fields {
+            affected_row_count: self.affected,
+            is_exception: self.error.is_some(),
+            exception_message: self.error.as_deref(),
+            query_id: profile.map(|profile| profile.query_id.to_string()),
+            duration: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            cube: answered_from.unwrap_or_default(),
+            push_down: answered_from.is_none() && self.error.is_none(),
+            partial: self.partial,
+            total_scan_count: 0,
+            total_scan_bytes: bytes.memory + bytes.disk + bytes.store,
+            result_row_count: self.rows,
+            hit_exception_cache: false,
+            storage_cache_used: profile.is_some_and(|profile| profile.from_result_cache),
+            is_timeout: false,
+            trace_url: (),
+            realizations: cubes.map(Realization::of).collect(),
+            server: "nyala",
+        }
     }
+}
+
+/// What an answer has behind its rows.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Fields<'a> {
+    affected_row_count: u64,
+    is_exception: bool,
+    exception_message: Option<&'a str>,
+    query_id: Option<String>,
+    duration: u64,
+    cube: &'a str,
+    push_down: bool,
+    partial: bool,
+    total_scan_count: u64,
+    total_scan_bytes: u64,
+    result_row_count: u64,
+    hit_exception_cache: bool,
+    storage_cache_used: bool,
+    is_timeout: bool,
+    trace_url: (),
+    realizations: Vec<Realization<'a>>,
+    server: &'static str,
+}
+
+/// A cube that a part of the answer comes from.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Realization<'a> {
+    model_id: &'a str,
+    model_alias: &'a str,
+    layout_id: i32,
+    index_type: &'static str,
+}
+
+impl<'a> Realization<'a> {
+    fn of(cube: &'a str) -> Self {
+        Self { model_id: cube, model_alias: cube, layout_id: -1, index_type: "Agg Index" }
+    }
+}
+
+/// The JSON of texts and numbers, which all have one.
+fn json_of(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 fn head(dialect: Dialect, schema: &Schema) -> String {
     let envelope = if dialect == Dialect::Envelope { "{\"code\":\"000\",\"data\":" } else { "" };
-    format!("{envelope}{{\"columnMetas\":{},\"results\":[", columns_of(schema))
+    format!("{envelope}{{\"columnMetas\":{},\"results\":[", json_of(&columns_of(schema)))
 }
 
 fn tail(dialect: Dialect, end: &End, started: Instant) -> String {
     let envelope = if dialect == Dialect::Envelope { ",\"msg\":\"\"}" } else { "" };
-    // The last brace of the fields closes the answer.
-    format!("],{}{envelope}", end.fields(started))
+    let fields = json_of(&end.fields(started));
+    // The last brace of the fields closes the answer; the first one is that of the head.
+    format!("],{}{envelope}", fields.trim_start_matches('{'))
 }
 
 /// An answer without rows.
@@ -333,8 +368,8 @@ impl Writer {
             }
         };
         self.ended = true;
-        let (rows, route) = (self.written, Some(route_of(&self.rows.profile())));
-        out.extend_from_slice(tail(self.dialect, &End { rows, route, ..end }, self.started).as_bytes());
+        let (rows, profile) = (self.written, Some(self.rows.profile()));
+        out.extend_from_slice(tail(self.dialect, &End { rows, profile, ..end }, self.started).as_bytes());
         Some(out)
     }
 
@@ -369,6 +404,8 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -7,7 +7,10 @@ use super::error::not_found;
 use super::{builds, cubes, definition, jobs, metadata, query, running, segments, switches};
 use crate::http::Shared;
 
-/// All routes, below `/kylin/api`.
+/// Where queries are sent to.
+pub const QUERY: &str = "/kylin/api/query";
+
+/// All routes but [`QUERY`], below `/kylin/api`.
 pub fn routes() -> Router<Shared> {
     let routes = tables().merge(queries()).merge(of_cubes()).merge(of_models()).merge(of_jobs());
     Router::new().nest("/kylin/api", routes.method_not_allowed_fallback(not_found).fallback(not_found))
@@ -26,7 +29,6 @@ fn tables() -> Router<Shared> {
 
 fn queries() -> Router<Shared> {
     Router::new()
-        .route("/query", post(query::query))
         .route("/query/prestate", post(query::prepare))
         .route("/query/runningQueries", get(running::list))
         .route("/query/query_histories", get(running::histories))

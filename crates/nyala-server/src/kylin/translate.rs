@@ -15,19 +15,19 @@
 use std::ops::Range;
 
 /// A piece of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Token<'t> {
     /// Letters, digits and `_`.
-    Word(String),
+    Word(&'t str),
     /// Anything in quotes, quotes included.
-    Quoted(String),
+    Quoted(&'t str),
     /// Spaces and comments.
-    Space(String),
+    Space(&'t str),
     /// Any other character.
     Mark(char),
 }
 
-impl Token {
+impl Token<'_> {
     fn is_word(&self, wanted: &str) -> bool {
         matches!(self, Self::Word(word) if word.eq_ignore_ascii_case(wanted))
     }
@@ -70,33 +70,39 @@ pub fn translate(sql: &str) -> String {
         tokens.pop();
     }
     let closing = closing_of(&tokens);
-    let mut translation =
-        Translation { tokens: &tokens, closing: &closing, text: String::new(), placeholders: 0 };
+    let mut translation = Translation {
+        tokens: &tokens,
+        closing: &closing,
+        text: String::with_capacity(sql.len()),
+        placeholders: 0,
+    };
     translation.add(0..tokens.len(), 0);
     translation.text
 }
 
 /// The same with names in quotes in lower case: Kylin's are in capitals, ours mostly are not.
 pub fn with_lower_names(sql: &str) -> String {
-    let shown = |token: Token| match token {
-        Token::Quoted(name) if name.starts_with('"') => name.to_lowercase(),
-        Token::Word(text) | Token::Quoted(text) | Token::Space(text) => text,
-        Token::Mark(mark) => mark.to_string(),
-    };
-    tokens_of(sql).into_iter().map(shown).collect()
+    let mut text = String::with_capacity(sql.len());
+    for token in tokens_of(sql) {
+        match token {
+            Token::Quoted(name) if name.starts_with('"') => text.push_str(&name.to_lowercase()),
+            Token::Word(other) | Token::Quoted(other) | Token::Space(other) => text.push_str(other),
+            Token::Mark(mark) => text.push(mark),
+        }
+    }
+    text
 }
 
-fn tokens_of(sql: &str) -> Vec<Token> {
+fn tokens_of(sql: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = sql;
     while let Some(first) = rest.chars().next() {
         let length = length_of(rest, first);
         let (text, after) = rest.split_at(length);
-        let own = text.to_owned();
         tokens.push(match first {
-            '\'' | '"' | '`' => Token::Quoted(own),
-            _ if is_space(first, rest) => Token::Space(own),
-            _ if is_of_word(first) => Token::Word(own),
+            '\'' | '"' | '`' => Token::Quoted(text),
+            _ if is_space(first, rest) => Token::Space(text),
+            _ if is_of_word(first) => Token::Word(text),
             _ => Token::Mark(first),
         });
         rest = after;
@@ -137,7 +143,7 @@ fn quoted_length(rest: &str, quote: char) -> usize {
 }
 
 /// For each bracket that opens, where the one is that closes it. Found once, so that nested calls cost no more than others.
-fn closing_of(tokens: &[Token]) -> Vec<Option<usize>> {
+fn closing_of(tokens: &[Token<'_>]) -> Vec<Option<usize>> {
     let mut closing = vec![None; tokens.len()];
     let (mut round, mut curly) = (Vec::new(), Vec::new());
     for (at, token) in tokens.iter().enumerate() {
@@ -162,7 +168,7 @@ fn closing_of(tokens: &[Token]) -> Vec<Option<usize>> {
 }
 
 struct Translation<'t> {
-    tokens: &'t [Token],
+    tokens: &'t [Token<'t>],
     closing: &'t [Option<usize>],
     text: String,
     placeholders: usize,
@@ -216,7 +222,7 @@ impl<'t> Translation<'t> {
         (close < end).then_some(open + 1..close)
     }
 
-    fn slice(&self, places: Range<usize>) -> &'t [Token] {
+    fn slice(&self, places: Range<usize>) -> &'t [Token<'t>] {
         self.tokens.get(places).unwrap_or_default()
     }
 
@@ -303,15 +309,15 @@ fn plain(unit: &str) -> String {
 }
 
 /// The number of tokens of the value, without spaces around it, and the unit in `value TO unit`.
-fn to_unit(inside: &[Token]) -> Option<(usize, &str)> {
+fn to_unit<'t>(inside: &[Token<'t>]) -> Option<(usize, &'t str)> {
     let (last, before) = trimmed(inside).split_last()?;
     let Token::Word(unit) = last else { return None };
     UNITS.iter().find(|(known, _)| known.eq_ignore_ascii_case(unit))?;
     let (to, value) = trimmed(before).split_last()?;
-    to.is_word("TO").then_some((trimmed(value).len(), unit))
+    to.is_word("TO").then_some((trimmed(value).len(), *unit))
 }
 
-fn trimmed(mut tokens: &[Token]) -> &[Token] {
+fn trimmed<'s, 't>(mut tokens: &'s [Token<'t>]) -> &'s [Token<'t>] {
     while let [Token::Space(_), rest @ ..] = tokens {
         tokens = rest;
     }

@@ -1,7 +1,7 @@
 //! What requests of the API pass before their handlers, and answers after them.
 //!
 //! It is one layer: each layer of axum copies the layers within it for each request, and moves request and answer through futures of its own.
-//! The route of queries has no layer at all: its handlers call [`answered`] themselves.
+//! The routes of queries have no layer at all: their handlers call [`answered`] themselves.
 
 use std::net::SocketAddr;
 use std::time::Instant;

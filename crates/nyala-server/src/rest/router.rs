@@ -1,14 +1,15 @@
 //! The routes from paths to handlers.
 
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
 use super::{changes, compress, console, front, health, jobs, openapi, profiles, queries, query, rows};
-use crate::http::{ApiError, Shared, login, origin};
+use crate::http::{ApiError, Peer, Shared, login, origin};
 
 /// All routes of the HTTP door.
 pub fn router(shared: Shared) -> Router {
@@ -22,6 +23,7 @@ pub fn router(shared: Shared) -> Router {
         .route("/api/v1/jobs", get(jobs::list))
         .route("/api/v1/jobs/{id}", get(jobs::one).delete(jobs::cancel))
         .route_layer(from_fn_with_state(shared.clone(), front::with_login));
+    // Without layers: see `front`.
     let queries = Router::new().route("/api/v1/query", get(query::linked).post(query::posted));
     // A request for a token shows its password to the handler, and the document is public.
     let public = Router::new()
@@ -63,7 +65,18 @@ pub fn kylin_router(shared: Shared) -> Router {
 }
 
 fn kylin(shared: &Shared) -> Router<Shared> {
-    crate::kylin::routes().route_layer(from_fn_with_state(shared.clone(), front::with_login))
+    let query = post(kylin_query).fallback(crate::kylin::not_found);
+    crate::kylin::routes()
+        .route_layer(from_fn_with_state(shared.clone(), front::with_login))
+        .route(crate::kylin::QUERY, query)
+}
+
+async fn kylin_query(
+    State(shared): State<Shared>,
+    ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
+    request: Request,
+) -> Response {
+    front::answered(&shared, peer, request, |request| crate::kylin::query(&shared, request)).await
 }
 
 async fn index() -> Json<Value> {
