@@ -29,4 +29,4 @@ mod translate;
 
 pub use error::not_found;
 pub use query::query;
-pub use routes::{QUERY, routes};
+pub use routes::{query_route, routes};

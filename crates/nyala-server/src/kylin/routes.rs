@@ -1,16 +1,18 @@
 //! The routes from paths to handlers.
 
 use axum::Router;
-use axum::routing::{delete, get, post, put};
+use axum::routing::{MethodRouter, delete, get, post, put};
 
 use super::error::not_found;
 use super::{builds, cubes, definition, jobs, metadata, query, running, segments, switches};
 use crate::http::Shared;
 
-/// Where queries are sent to.
-pub const QUERY: &str = "/kylin/api/query";
+/// The route of queries. The door gives the handler, which lets clients in itself and calls [`query`](super::query()).
+pub fn query_route(handler: MethodRouter<Shared>) -> Router<Shared> {
+    Router::new().route("/kylin/api/query", handler.fallback(not_found))
+}
 
-/// All routes but [`QUERY`], below `/kylin/api`.
+/// All other routes, below `/kylin/api`.
 pub fn routes() -> Router<Shared> {
     let routes = tables().merge(queries()).merge(of_cubes()).merge(of_models()).merge(of_jobs());
     Router::new().nest("/kylin/api", routes.method_not_allowed_fallback(not_found).fallback(not_found))

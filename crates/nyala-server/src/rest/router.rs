@@ -65,10 +65,9 @@ pub fn kylin_router(shared: Shared) -> Router {
 }
 
 fn kylin(shared: &Shared) -> Router<Shared> {
-    let query = post(kylin_query).fallback(crate::kylin::not_found);
     crate::kylin::routes()
         .route_layer(from_fn_with_state(shared.clone(), front::with_login))
-        .route(crate::kylin::QUERY, query)
+        .merge(crate::kylin::query_route(post(kylin_query)))
 }
 
 async fn kylin_query(
