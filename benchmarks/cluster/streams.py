@@ -28,6 +28,12 @@ def answers_of_one(node: lab.Server, queries: dict[str, str]) -> dict[str, list]
     return {number: lab.canonical(client.ask(sql)[0]) for number, sql in queries.items()}
 
 
+def difference(found: list[list], expected: list[list]) -> str:
+    """How an answer differs: numbers of rows, and some that only one of the two has."""
+    one_sided = [[row for row in rows if row not in others][:2] for rows, others in ((found, expected), (expected, found))]
+    return f" of {len(found)} rows instead of {len(expected)}; only there: {one_sided[0]}, missing: {one_sided[1]}"[:600]
+
+
 class Stream(threading.Thread):
     def __init__(self, number: int, port: int, queries: dict[str, str], expected: dict[str, list], until: float, whole: bool):
         super().__init__()
@@ -56,8 +62,8 @@ class Stream(threading.Thread):
             self.failures.append(f"{number}: {str(error)[:300]}")
             return
         self.done.append((number, took))
-        if lab.canonical(content) != self.expected[number]:
-            self.failures.append(f"{number}: another answer")
+        if (found := lab.canonical(content)) != self.expected[number]:
+            self.failures.append(f"{number}: another answer{difference(found, self.expected[number])}")
 
 
 def threads_of(server: lab.Server) -> int:
