@@ -252,8 +252,8 @@ impl Shared {
         })
     }
 
-    /// The caller holds `turn`, so no other task replaces the snapshot in between. What the store has counts, whatever the
-    /// versions: see [`CatalogStore::load_after`].
+    /// The caller holds `turn`, so no other task replaces the snapshot in between. The snapshot of the store replaces it
+    /// also with a lower version: see [`CatalogStore::load_after`].
     fn publish(&self, mut next: CatalogSnapshot) {
         let previous = self.current.load_full();
         if next.is_same_version(&previous) {

@@ -2,8 +2,8 @@
 //!
 //! A lease ends by itself, so that a node that died does not keep it. A node that is only slow may not know that its lease
 //! ended: each lease has a token that grows whenever it is taken, and changes made under an old one are refused. So are changes under a
-//! lease that has ended and was not taken yet, and it is not renewed any more: what nobody holds is open to all, for instance to
-//! the search for files that no job is adding.
+//! lease that has ended and was not taken yet, and that lease is not renewed any more: the search for leftover
+//! files takes the files of a job without a lease for leftovers.
 
 use std::collections::BTreeMap;
 use std::fmt;

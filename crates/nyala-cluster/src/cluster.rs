@@ -113,7 +113,7 @@ impl Cluster {
         }
     }
 
-    /// Lets other nodes connect, until what is returned is dropped; requests wait until they are served. None if that was done before.
+    /// Lets other nodes connect until the returned socket is dropped; requests wait until they are served. None if the socket was taken before.
     ///
     /// # Errors
     /// Another process listens there by now.

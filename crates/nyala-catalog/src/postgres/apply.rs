@@ -93,8 +93,8 @@ async fn check_fence(connection: &mut PgConnection, fence: &Fence) -> Result<(),
     }
 }
 
-/// After the database went back to an older state: the change is refused if it is one under a lease, because what it goes on with may
-/// be lost.
+/// After the database went back to an older state: a change under a lease is refused, because the segment that it goes on with may
+/// be among the lost changes.
 async fn end_leases(connection: &mut PgConnection, fences: &[Fence]) -> Result<(), CatalogError> {
     match fences.first() {
         Some(fence) => Err(CatalogError::LeaseLost { lease: fence.lease.clone() }),
@@ -173,7 +173,7 @@ pub async fn was_made(pool: &PgPool, made: &CatalogSnapshot) -> Option<bool> {
 }
 
 /// Waits until the transaction that made the change has ended, and then looks for the change: the server's process of the broken
-/// connection may still wait for its disk or for a standby, and nobody sees the change before.
+/// connection may still wait for its disk or for a standby, and no other connection sees the change before.
 async fn is_stored(pool: &PgPool, made: &CatalogSnapshot) -> Result<bool, sqlx::Error> {
     let mut connection = pool.acquire().await?;
     let mut transaction = connection.begin().await?;

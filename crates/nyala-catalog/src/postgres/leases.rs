@@ -49,7 +49,7 @@ pub async fn release(pool: &PgPool, name: &str, token: LeaseToken) -> Result<(),
     Ok(())
 }
 
-/// Ends all leases, whoever holds them.
+/// Ends the leases of all nodes.
 pub async fn end_all(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     let update = "UPDATE nyala.leases SET owner = '', until = clock_timestamp(), token = token + 1";
     sqlx::query(update).execute(connection).await.map(drop)

@@ -32,7 +32,7 @@ pub struct Newest {
 }
 
 impl Newest {
-    /// Whether the snapshot is what is stored.
+    /// Whether the snapshot has all stored changes, and no other.
     pub fn is_of(&self, snapshot: &CatalogSnapshot) -> bool {
         self.version == snapshot.version && self.change == snapshot.change
     }

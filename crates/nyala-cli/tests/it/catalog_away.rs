@@ -1,4 +1,4 @@
-//! Nodes whose catalog is away, or refuses what comes after a change.
+//! Nodes whose catalog is away, or refuses the statements that follow a change.
 
 use std::time::{Duration, Instant};
 

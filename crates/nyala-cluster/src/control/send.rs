@@ -11,7 +11,7 @@ use crate::statement::{MAX_MESSAGE_BYTES, from_status};
 /// Asks a node. The caller bounds the time.
 ///
 /// # Errors
-/// As the node answers, or it was not reached; [`ErrorKind::Unconfirmed`](nyala_engine::ErrorKind) if what was sent may have ended something.
+/// As the node answers, or it was not reached; [`ErrorKind::Unconfirmed`](nyala_engine::ErrorKind) if the node may have carried out the request.
 pub async fn ask(node: &NodeId, channel: Channel, control: &Control) -> Result<ControlAnswer, QueryError> {
     let mut client = FlightServiceClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
     let ends_something = control.action != ControlAction::ListQueries;

@@ -1,4 +1,4 @@
-//! The HTTP APIs that are measured: how they are asked, and what they answer.
+//! The HTTP APIs that `nyala bench` measures: their requests and answers.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ impl Api {
         }
     }
 
-    /// What proves who asks.
+    /// The value of the header `Authorization`.
     pub fn authorization(&self) -> Option<&str> {
         match self {
             Self::Nyala => None,

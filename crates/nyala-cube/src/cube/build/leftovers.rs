@@ -136,7 +136,7 @@ fn segments(snapshot: &CatalogSnapshot) -> impl Iterator<Item = &SegmentEntry> {
     snapshot.cubes.values().flat_map(|cube| &cube.segments)
 }
 
-/// What was replaced may be named again by then, after the catalog's database went back to an older state: such files stay.
+/// After the catalog's database went back to an older state, the catalog may name replaced segments again: their files stay.
 impl SegmentHome {
     /// Deletes a folder once no query can be reading it: it is not in snapshots from this version on. Should the process end
     /// before, the folder is left over.
