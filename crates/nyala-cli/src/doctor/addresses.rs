@@ -2,16 +2,26 @@
 
 use std::path::Path;
 
-use nyala_model::config::ServerConfig;
+use nyala_model::config::{Config, ServerConfig};
 use nyala_server::check::{check_addresses, check_local_socket};
 use nyala_server::serve::ServeError;
 use nyala_storage::probe_folder;
 
 use super::check::Check;
+use super::folders::may_be_in_use;
 
 const LOCAL: &str = "local socket";
 
-pub async fn check(server: &ServerConfig) -> Vec<Check> {
+/// A check takes an address for a moment. None is taken while a server may be starting in the data folder: it would not get its
+/// addresses then, and stop.
+pub async fn check(config: &Config) -> Vec<Check> {
+    if may_be_in_use(&config.data_dir) {
+        return vec![Check::not_tried("addresses")];
+    }
+    try_all(&config.server).await
+}
+
+async fn try_all(server: &ServerConfig) -> Vec<Check> {
     let mut checks = Vec::new();
     for checked in check_addresses(server).await {
         let subject = subject(checked.key);

@@ -44,6 +44,15 @@ impl Check {
         Self { subject, state: State::Failed, found: found.into(), next: Some(next.into()) }
     }
 
+    /// Addresses that a server may be about to listen on.
+    pub fn not_tried(subject: &'static str) -> Self {
+        Self::warning(
+            subject,
+            "not tried: a server may be starting in the data folder, and would find them taken",
+            "check again when no process uses the data folder",
+        )
+    }
+
     /// An error that the server would fail with.
     pub fn error(subject: &'static str, error: impl Into<anyhow::Error>) -> Self {
         let error = error.into();

@@ -45,7 +45,7 @@ async fn check(loaded: &Loaded) -> Vec<Check> {
     checks.extend(encryption::check(&config.server.tls));
     checks.extend(folders::check(config));
     checks.extend(resources::check(config));
-    checks.extend(addresses::check(&config.server).await);
+    checks.extend(addresses::check(config).await);
     checks.extend(node::check(config).await);
     let (catalog, database) = catalog::check(config).await;
     checks.push(catalog);

@@ -1,6 +1,7 @@
 //! Folders and files that a server writes: whether it may, and whether there is room.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use nyala_model::config::Config;
@@ -24,6 +25,16 @@ pub fn check(config: &Config) -> Vec<Check> {
     checks.extend(cache_folder(config));
     checks.extend(audit_log(&config.server.audit_log));
     checks
+}
+
+/// Whether a process may be at work in the data folder, such as a server that is starting. A lock that this user may not read
+/// counts as taken.
+pub fn may_be_in_use(data_dir: &Path) -> bool {
+    match check_unused(data_dir) {
+        Err(StorageError::InUse { .. }) => true,
+        Err(StorageError::DataDir { source, .. }) => source.kind() == ErrorKind::PermissionDenied,
+        _ => false,
+    }
 }
 
 fn data_dir(config: &Config) -> Result<ProbedFolder, StorageError> {

@@ -10,18 +10,22 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::check::Check;
+use super::folders::may_be_in_use;
 use crate::open::node_address;
 
 const SUBJECT: &str = "other nodes";
 /// How long a connection to this node may take.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// None if this node does not listen for others.
+/// None if this node does not listen for others. A server that may be starting in the data folder keeps its address.
 pub async fn check(config: &Config) -> Option<Check> {
     let listen = match node_address(config) {
         Ok(address) => address?,
         Err(error) => return Some(Check::error(SUBJECT, error)),
     };
+    if may_be_in_use(&config.data_dir) {
+        return Some(Check::not_tried(SUBJECT));
+    }
     // No node connects under this name: the listener is closed when this function ends.
     let name = NodeId("doctor".to_owned());
     let cluster = match Cluster::bind(listen, &config.node, &name).await {

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use nyala_storage::data_dir::DataDir;
 use nyala_testing::PostgresServer;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -109,6 +110,33 @@ fn addresses_that_cannot_be_had_fail() {
     let report = place.report(&[("NYALA_SERVER__POSTGRES_SOCKET", place.folder.path().to_str().unwrap())]);
     assert_eq!(state(&report, "local socket"), "ok", "{report}");
     assert_eq!(place.names(), Vec::<String>::new());
+}
+
+/// A server locks its data folder first and listens later: if a check had its address just then, it would stop. An address
+/// that is taken shows whether a check has tried it.
+#[test]
+fn no_address_is_taken_while_a_server_may_be_starting() {
+    let place = Place::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let variables = [
+        ("NYALA_SERVER__HTTP_LISTEN", address.as_str()),
+        ("NYALA_CATALOG__URL", "postgres://nyala@127.0.0.1:1/nyala"),
+        ("NYALA_NODE__LISTEN", address.as_str()),
+        ("NYALA_NODE__SECRET", "0123456789abcdef0123456789abcdef"),
+    ];
+    place.fails(&variables, "HTTP", "cannot listen");
+    place.fails(&variables, "other nodes", &address);
+    let _starting = DataDir::lock(&place.data(), "`nyala serve` (process 1)").unwrap();
+    let report = place.failed_report(&variables);
+    assert!(found(&report, "data folder").contains("in use by `nyala serve` (process 1)"), "{report}");
+    for subject in ["addresses", "other nodes"] {
+        assert_eq!(state(&report, subject), "warning", "{report}");
+        assert!(found(&report, subject).contains("not tried"), "{report}");
+    }
+    for subject in ["HTTP", "PostgreSQL"] {
+        assert!(find(&report, subject).is_none(), "{report}");
+    }
 }
 
 #[test]
