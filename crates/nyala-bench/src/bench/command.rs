@@ -24,7 +24,7 @@ pub struct BenchArgs {
     #[arg(required = true, value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
     /// Server: `postgres://user@host:port/database`, with `?sslmode=` for encryption, `http://host:port`, `https://…`,
-    /// or `kylin://user:password@host:port` for Kylin's API
+    /// or `kylin://user:password@host:port` for Kylin's API; user and password may be percent-encoded
     #[arg(long, required_unless_present = "print")]
     pub url: Option<String>,
     /// PEM file of the authorities that may vouch for the server [default: those the operating system trusts]

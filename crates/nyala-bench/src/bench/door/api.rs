@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use hyper::StatusCode;
+use percent_encoding::percent_decode_str;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value as Json, json};
@@ -21,14 +22,18 @@ pub enum Api {
 }
 
 impl Api {
-    /// Takes `kylin://user:password@host:port` apart: the API, and the same place over HTTP. Other URLs are of Nyala's own API.
+    /// Takes `kylin://user:password@host:port` apart: the API, and the same place over HTTP. User and password may be percent-encoded.
+    /// Other URLs are of Nyala's own API.
     pub fn of(url: &str) -> (Self, String) {
         let Some(rest) = url.strip_prefix("kylin://") else { return (Self::Nyala, url.to_owned()) };
         let (user, place) = match rest.rsplit_once('@') {
             Some((user, place)) => (Some(user), place),
             None => (None, rest),
         };
-        let authorization = user.map(|user| format!("Basic {}", BASE64_STANDARD.encode(user)));
+        let authorization = user.map(|user| {
+            let user: Vec<u8> = percent_decode_str(user).collect();
+            format!("Basic {}", BASE64_STANDARD.encode(user))
+        });
         (Self::Kylin { authorization }, format!("http://{place}"))
     }
 
@@ -232,5 +237,8 @@ mod tests {
         assert_eq!(Api::of("kylin://h:1/"), (kylin(None), "http://h:1/".to_owned()));
         let known = kylin(Some("Basic QURNSU46S1lMSU4="));
         assert_eq!(Api::of("kylin://ADMIN:KYLIN@h:1"), (known, "http://h:1".to_owned()));
+        // `ann:p@ss/ö%`
+        let decoded = kylin(Some("Basic YW5uOnBAc3Mvw7Yl"));
+        assert_eq!(Api::of("kylin://ann:p%40ss%2F%C3%B6%25@h:1"), (decoded, "http://h:1".to_owned()));
     }
 }
