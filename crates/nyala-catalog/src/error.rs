@@ -132,13 +132,13 @@ pub enum CatalogError {
     /// A catalog is moved into an empty one only.
     #[error("the shared catalog has entries already; name a database that has none")]
     NotEmpty,
-    /// Another node may do this work now: what this node began is given up.
-    #[error(
-        "lease `{lease}` of this node ended, and another node may have taken over; run the statement again"
-    )]
+    /// The right to do this work has ended: what was begun is given up. Run the statement again.
+    #[error("lease `{lease}` of this node ended{}; run the statement again", why_ended(*is_shared))]
     LeaseLost {
         /// Its name.
         lease: String,
+        /// Whether the catalog is one of several nodes, so that another may take the lease.
+        is_shared: bool,
     },
     /// Another process has the name of this node, and started later: one of the two has a copy of the other's data folder.
     #[error(
@@ -203,6 +203,14 @@ fn release(what: &str, by: &str) -> &'static str {
         "schema" => "drop that first or add CASCADE",
         _ if by.starts_with("view") => "drop that first or add CASCADE",
         _ => "drop that first",
+    }
+}
+
+/// A node alone only loses a lease when nothing in it ran for as long as a lease is held.
+fn why_ended(is_shared: bool) -> &'static str {
+    match is_shared {
+        true => ", and another node may have taken over",
+        false => ": its process was halted or overloaded for about half a minute, and did not renew it",
     }
 }
 

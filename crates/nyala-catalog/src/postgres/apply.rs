@@ -89,7 +89,7 @@ async fn check_fence(connection: &mut PgConnection, fence: &Fence) -> Result<(),
         .await?;
     match held {
         Some(_) => Ok(()),
-        None => Err(CatalogError::LeaseLost { lease: fence.lease.clone() }),
+        None => Err(CatalogError::LeaseLost { lease: fence.lease.clone(), is_shared: true }),
     }
 }
 
@@ -97,7 +97,7 @@ async fn check_fence(connection: &mut PgConnection, fence: &Fence) -> Result<(),
 /// be among the lost changes.
 async fn end_leases(connection: &mut PgConnection, fences: &[Fence]) -> Result<(), CatalogError> {
     match fences.first() {
-        Some(fence) => Err(CatalogError::LeaseLost { lease: fence.lease.clone() }),
+        Some(fence) => Err(CatalogError::LeaseLost { lease: fence.lease.clone(), is_shared: true }),
         None => Ok(leases::end_all(connection).await?),
     }
 }

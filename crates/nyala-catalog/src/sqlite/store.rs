@@ -251,7 +251,7 @@ impl CatalogStore for SqliteStore {
     ) -> Result<Applied, CatalogError> {
         let is_lost = |fence: &&Fence| !self.local_leases().is_held(&fence.lease, fence.token);
         if let Some(fence) = fences.iter().find(is_lost) {
-            return Err(CatalogError::LeaseLost { lease: fence.lease.clone() });
+            return Err(CatalogError::LeaseLost { lease: fence.lease.clone(), is_shared: false });
         }
         let applied = apply::apply(&self.writer, base, change).await.map_err(|error| self.explain(error));
         let (applied, writes) = applied?;

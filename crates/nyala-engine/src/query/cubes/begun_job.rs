@@ -52,7 +52,8 @@ impl BegunJob {
             }
             () = lease.lost() => {
                 work.stop().await;
-                Err(CatalogError::LeaseLost { lease: lease.fence().lease.clone() }.into())
+                let (lease, is_shared) = (lease.fence().lease.clone(), engine.catalog().is_shared());
+                Err(CatalogError::LeaseLost { lease, is_shared }.into())
             }
             outcome = work.joined() => outcome,
         };
