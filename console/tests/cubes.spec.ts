@@ -27,6 +27,24 @@ test('cubes: the lattice shows cells, memory, hits and what is not used', async 
   await shot('cube');
 });
 
+test('cubes: cuboids of a cube that is switched off are not told as unused', async ({ page, open, server }) => {
+  await server.sql(
+    'CREATE CUBE resting WITH (auto_refresh = off, answers = off) AS SELECT kind, sum(amount) FROM sales GROUP BY CUBE (kind)',
+  );
+  await server.sql('BUILD CUBE resting');
+  await open('#/cubes/public/resting');
+  await page.getByRole('main').getByText('switched off', { exact: true }).first().waitFor();
+  const ending = (word: string) => page.getByRole('button', { name: new RegExp(`^Cuboid \\(.*, ${word}$`) });
+  await ending('switched off').first().waitFor();
+  equal([await ending('switched off').count(), await ending('not used').count()], [2, 0], 'cuboids by their use');
+  await server.sql('ALTER CUBE resting SET (answers = on)');
+  await ending('not used').first().waitFor();
+  equal(await ending('switched off').count(), 0, 'cuboids that are switched off');
+  // The page of the cube would still ask for it.
+  await open('#/cubes');
+  await server.sql('DROP CUBE resting');
+});
+
 test('cubes: build, refresh, check and drop, with the statement shown first', async (world) => {
   const { page, open, server } = world;
   await server.sql(

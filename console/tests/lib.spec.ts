@@ -4,7 +4,7 @@ import { chartOption, defaultChart } from '../src/lib/chart';
 import { compareRows } from '../src/lib/compare';
 import { writeRows } from '../src/lib/copy';
 import { groupDigits, percentOf } from '../src/lib/format';
-import { dimensionsOf } from '../src/lib/lattice';
+import { cuboidsOf, dimensionsOf, idleReason } from '../src/lib/lattice';
 import { finderOf, missedShapes } from '../src/lib/misses';
 import { parsePlan } from '../src/lib/plan';
 import { ResultStream } from '../src/lib/result-stream';
@@ -209,6 +209,17 @@ unit('answers are compared without regard to order and last digits', async () =>
     'integers are exact',
   );
   check(!compareRows(columns, one, one.slice(1)).equal, 'a row less');
+});
+
+unit('a cuboid without hits is unused only if its cube is switched on', async () => {
+  const rows = [
+    { cuboid: '(a)', bytes: '10', hits: '3' },
+    { cuboid: '(b)', bytes: '10', hits: '0' },
+    { cuboid: '(c)', bytes: '0', hits: '0' },
+  ];
+  const reasons = (isOff: boolean) => cuboidsOf(rows).map((cuboid) => idleReason(cuboid, isOff));
+  equal(reasons(false), [null, 'not used', 'not built']);
+  equal(reasons(true), [null, 'switched off', 'not built']);
 });
 
 unit('plans, cuboids, segments and charts are described', async () => {

@@ -41,6 +41,13 @@ export function cuboidsOf(rows: Row[]): Cuboid[] {
   }));
 }
 
+/** Why no query has read a cuboid; null if one has. That its cube is switched off is no reason to drop it. */
+export function idleReason(cuboid: Cuboid, isOff: boolean): 'not built' | 'switched off' | 'not used' | null {
+  if (!cuboid.built) return 'not built';
+  if (cuboid.hits > 0) return null;
+  return isOff ? 'switched off' : 'not used';
+}
+
 /** `(a, date_trunc('month', day))` as its dimensions: only commas outside of brackets separate. */
 export function dimensionsOf(cuboid: string): string[] {
   const inner = cuboid.slice(1, -1);
