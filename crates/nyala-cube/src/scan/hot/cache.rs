@@ -1,6 +1,6 @@
 //! The cache of hot cuboids, and its admission.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -20,7 +20,8 @@ use super::load::Request;
 
 /// Unit of weight in the cache, which counts in 32 bits.
 const WEIGHT_BYTES: usize = 1024;
-/// One cuboid may take this part of the budget, or as much as no other uses: one dashboard must not push out all others.
+/// One cuboid may take this part of the budget, or as much as no other uses or is being loaded into: one dashboard must not push
+/// out all others.
 const MAX_PART: usize = 4;
 /// Once this share of the budget is used, in per cent, a load will push something out.
 const ROOMY_PERCENT: usize = 90;
@@ -53,8 +54,8 @@ pub struct HotCuboids {
     refused: Cache<CuboidKey, ()>,
     /// Asked for once while there was no room.
     asked: Cache<CuboidKey, ()>,
-    /// Being loaded: each once, and few at a time. Held for a look-up only.
-    loading: Mutex<HashSet<CuboidKey>>,
+    /// Being loaded, with the bytes reserved for each: each once, and few at a time. Held for a look-up only.
+    loading: Mutex<HashMap<CuboidKey, usize>>,
     most_loads: usize,
     budget_bytes: usize,
     runtime: Handle,
@@ -207,10 +208,10 @@ impl HotCuboids {
             columns: absent.columns,
             dimensions: source.dimensions,
             rows,
-            most_bytes: self.most_bytes(0),
         };
         self.runtime.spawn(async move {
-            match request.read().await {
+            let read = request.read(|bytes| loading.reserve(bytes, 0)).await;
+            match read {
                 Ok(Some(new)) => {
                     let held = absent.before.as_ref().map_or(0, |before| before.bytes());
                     loading.finish(HotCuboid::extend(absent.before.as_deref(), rows, new), held);
@@ -252,9 +253,10 @@ impl HotCuboids {
             return None;
         }
         let mut loading = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        if loading.len() >= self.most_loads || !loading.insert(key.clone()) {
+        if loading.len() >= self.most_loads || loading.contains_key(key) {
             return None;
         }
+        loading.insert(key.clone(), 0);
         Some(Loading { hot: Arc::clone(self), key: key.clone(), kept: false })
     }
 
@@ -266,11 +268,6 @@ impl HotCuboids {
     fn free_bytes(&self) -> usize {
         let used = usize::try_from(self.cuboids.weighted_size()).unwrap_or(usize::MAX);
         (self.budget_bytes / 100 * ROOMY_PERCENT).saturating_sub(used.saturating_mul(WEIGHT_BYTES))
-    }
-
-    /// The most bytes of a cuboid, of which so many are in memory already.
-    fn most_bytes(&self, held: usize) -> usize {
-        (self.budget_bytes / MAX_PART).max(self.free_bytes() + held)
     }
 
     /// When memory is full most loads would be thrown away. Then one query is not enough.
@@ -296,10 +293,25 @@ struct Loading {
 }
 
 impl Loading {
+    /// Reserves memory in place of what was reserved before, until this is dropped: so many bytes, of which `held` are in memory
+    /// already. False if there are not as many. Bytes that are reserved are not free for another load, so that two large cuboids
+    /// do not both take the last ones.
+    fn reserve(&self, bytes: usize, held: usize) -> bool {
+        let mut loading = self.hot.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = loading.iter().filter(|(key, _)| **key != self.key);
+        let reserved: usize = others.map(|(_, bytes)| *bytes).sum();
+        let free = (self.hot.free_bytes() + held).saturating_sub(reserved);
+        if bytes > free.max(self.hot.budget_bytes / MAX_PART) {
+            return false;
+        }
+        loading.insert(self.key.clone(), bytes.saturating_sub(held));
+        true
+    }
+
     /// Puts the cuboid into memory, where so many bytes of it are already.
     fn finish(&mut self, cuboid: HotCuboid, held: usize) {
         // The columns from before count too: without this, columns would add up beyond every limit.
-        if cuboid.bytes() > self.hot.most_bytes(held) {
+        if !self.reserve(cuboid.bytes(), held) {
             tracing::debug!(key = ?self.key, "cuboid has become too large for memory");
             return;
         }
@@ -328,5 +340,30 @@ impl Drop for Loading {
 impl fmt::Debug for HotCuboids {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HotCuboids").field("counts", &self.counts).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Each of two loads that began together was allowed all free memory.
+    #[tokio::test]
+    async fn two_large_cuboids_do_not_both_get_the_memory_that_is_free() {
+        // 90,000 bytes are free, and a load always gets 25,000.
+        let hot = HotCuboids::new(100_000, 2 * THREADS_PER_LOAD, Handle::current()).unwrap();
+        let begin = |path: &str| hot.begin(&CuboidKey { path: path.to_owned(), layout: 0 });
+        let (one, other) = (begin("one").unwrap(), begin("other").unwrap());
+        assert!(begin("third").is_none(), "two loads at a time");
+        assert!(one.reserve(60_000, 0));
+        assert!(!other.reserve(60_000, 0) && other.reserve(30_000, 0));
+        assert!(!one.reserve(60_001, 0) && one.reserve(60_000, 0), "the other has the rest");
+        assert!(one.reserve(70_000, 10_000), "10,000 of them are in memory already");
+        assert!(!one.reserve(70_001, 10_000) && other.reserve(25_000, 0));
+        drop(one);
+        assert!(other.reserve(90_000, 0) && !other.reserve(90_001, 0));
+        let third = begin("third").unwrap();
+        assert!(third.reserve(25_000, 0) && !third.reserve(25_001, 0), "nothing else is free");
     }
 }

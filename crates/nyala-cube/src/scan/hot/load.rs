@@ -29,16 +29,15 @@ pub struct Request {
     pub dimensions: usize,
     /// Cells there must be.
     pub rows: usize,
-    /// More memory than this is not taken.
-    pub most_bytes: usize,
 }
 
 impl Request {
-    /// The columns; none if they take too much memory.
-    pub async fn read(self) -> Result<Option<Vec<(usize, HotColumn)>>> {
+    /// The columns; none if `reserve` refuses the memory that they take. It is asked for all bytes of the columns so far: for the
+    /// fewest that there can be before the first is read, and after each chunk.
+    pub async fn read(self, reserve: impl Fn(usize) -> bool) -> Result<Option<Vec<(usize, HotColumn)>>> {
         // No encoding takes less than a byte for a value, and places of rows are numbers of four bytes.
-        if u32::try_from(self.rows).is_err() || self.rows.saturating_mul(self.columns.len()) > self.most_bytes
-        {
+        let least_bytes = self.rows.saturating_mul(self.columns.len());
+        if u32::try_from(self.rows).is_err() || !reserve(least_bytes) {
             return Ok(None);
         }
         let config = SessionConfig::new().with_batch_size(CHUNK_ROWS);
@@ -49,13 +48,15 @@ impl Request {
         while let Some(batch) = stream.next().await {
             let mut batch = batch?;
             while let Some(rest) = chunk.fill(&batch) {
-                if columns.push(chunk.take()).await? > self.most_bytes {
+                let bytes = columns.push(chunk.take()).await?;
+                if !reserve(bytes.max(least_bytes)) {
                     return Ok(None);
                 }
                 batch = rest;
             }
         }
-        if columns.push(chunk.take()).await? > self.most_bytes {
+        let bytes = columns.push(chunk.take()).await?;
+        if !reserve(bytes.max(least_bytes)) {
             return Ok(None);
         }
         // Joining the batches takes a moment for each column.
