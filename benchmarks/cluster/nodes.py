@@ -130,9 +130,9 @@ class Cluster:
         return self
 
     def wait_for_executors(self, count: int, within: float = 30) -> None:
-        """Waits until each coordinator knows so many living executors, and no other."""
+        """Waits until each node that takes statements knows so many living executors, and no other."""
         until = time.monotonic() + within
-        for node in self.coordinators:
+        for node in self.coordinators or self.executors:
             while len(self.executors_known_to(node)) != count:
                 if time.monotonic() > until:
                     sys.exit(f"{node.folder.name} knows {self.executors_known_to(node)}, not {count} executors")
@@ -145,7 +145,7 @@ class Cluster:
 
     def create_tables(self, benchmark: str) -> None:
         """Tables over the folders of a benchmark in the bucket, in a schema of its name."""
-        first = lab.Client(self.coordinators[0].port)
+        first = lab.Client(self.nodes[0].port)
         first.ask(f"CREATE SCHEMA IF NOT EXISTS {benchmark}")
         for folder in sorted((lab.store_folder(self.work) / benchmark).iterdir()):
             location = f"{lab.BUCKET}/{benchmark}/{folder.name}/"

@@ -2,6 +2,8 @@
 
     streams.py --queries FILE [--streams 1,8,64] [--scale 1] [--seconds 120] [--whole] [--coordinators 2] [--executors 3]
 
+With `--coordinators 0` the executors are asked, each of which then does parts of the queries that it divides.
+
 FILE is a JSON object of texts by number, as `texts.py` writes it from DuckDB's extension. Each stream asks the queries in an order
 of its own, through one of the coordinators, until the time is over, and with `--whole` until it has asked each at least once. Answers are compared with those of
 one node that does all of the query itself.
@@ -98,7 +100,7 @@ def connections(cluster: nodes.Cluster) -> collections.Counter:
 
 
 def measure(cluster: nodes.Cluster, count: int, queries, expected, seconds: float, whole: bool) -> dict:
-    ports = [node.port for node in cluster.coordinators]
+    ports = [node.port for node in cluster.coordinators or cluster.executors]
     before = sum(node.cpu_seconds() for node in cluster.nodes)
     begun = time.monotonic()
     until = begun + seconds

@@ -47,7 +47,7 @@ pub use query::{
 };
 pub use query::{
     Control, ControlAction, ControlAnswer, Follow, Forwarded, ForwardedLoad, Forwarding, LoadPart, LoadThere,
-    OtherNodes, VERSION, node_not_reached, not_confirmed, not_reached,
+    OtherNodes, VERSION, from_panic, node_not_reached, not_confirmed, not_reached,
 };
 pub use session::{
     SessionExtension, SettingValue, insert_yields, interrupted, is_yield, remove_checks, remove_yields,

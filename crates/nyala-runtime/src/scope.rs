@@ -129,6 +129,11 @@ impl<'a> Account<'a> {
     fn close(self) {
         add_bytes(self.work);
         self.work.add_computed(self.began.elapsed());
+    }
+}
+
+impl Drop for Account<'_> {
+    fn drop(&mut self) {
         TURN_ENDS.set(self.turn_ends);
     }
 }

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nyala_model::NodeId;
 use uuid::Uuid;
@@ -27,6 +28,10 @@ pub const NODE: &str = "node";
 const LOCK: &str = "nyala.lock";
 /// File of the catalog, within the data folder.
 const CATALOG: &str = "catalog.sqlite";
+/// A process that only looks whether the folder is in use has the lock for a moment. Another one is refused when as many further
+/// tries have failed.
+const TRIES: u32 = 10;
+const BETWEEN_TRIES: Duration = Duration::from_millis(30);
 
 /// The node of a data folder, named on first use. The caller holds the folder's lock.
 ///
@@ -174,7 +179,13 @@ impl DataDir {
             .truncate(false)
             .open(path.join(LOCK))
             .map_err(failed)?;
-        let tried = lock.try_lock();
+        let mut tried = lock.try_lock();
+        for _ in 0..TRIES {
+            if matches!(tried, Err(TryLockError::WouldBlock)) {
+                std::thread::sleep(BETWEEN_TRIES);
+                tried = lock.try_lock();
+            }
+        }
         check_lock(&path, &mut lock, tried)?;
         write_holder(&mut lock, holder).map_err(failed)?;
         Ok(Self { path, lock })
@@ -253,6 +264,18 @@ mod tests {
         drop(first);
         check_unused(&folder).unwrap();
         DataDir::lock(&folder, "third").unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_process_that_looks_whether_the_folder_is_in_use_keeps_no_other_out() {
+        let folder = std::env::temp_dir().join(format!("nyala-looked-at-{}", std::process::id()));
+        drop(DataDir::lock(&folder, "first").unwrap());
+        let looking = File::open(folder.join(LOCK)).unwrap();
+        looking.try_lock_shared().unwrap();
+        let looks = std::thread::spawn(move || drop(looking));
+        DataDir::lock(&folder, "second").unwrap();
+        looks.join().unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

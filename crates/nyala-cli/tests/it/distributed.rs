@@ -193,6 +193,26 @@ fn a_query_over_few_rows_is_done_by_one_node() {
     });
 }
 
+/// The average is one side of a join that DataFusion executes a second time when it had no memory. It is computed over an exchange,
+/// which panics then, and the end of the panicking task was taken for the end of the rows.
+#[test]
+fn a_side_of_a_join_that_has_no_memory_is_not_an_empty_one() {
+    let [listen, secret, _] = VARIABLES;
+    let little = ("NYALA_QUERY__MEMORY_LIMIT_BYTES", "67108864");
+    let nodes = Nodes::with_executors(1, &[listen, secret, little]);
+    let wide = "SELECT id, repeat(md5(id::text), 8) AS text FROM sales";
+    let sql = format!(
+        "SELECT count(*) FROM sales JOIN (SELECT avg(n) AS a FROM (SELECT o.id, count(*) AS n \
+         FROM ({wide}) o JOIN ({wide}) i ON o.id = i.id AND o.text <= i.text GROUP BY o.id) g) s ON sales.price > s.a"
+    );
+    for rows in ["1", "10000000"] {
+        let settings = json!({"nyala.single_node_rows": rows});
+        let answer = nodes.coordinator.try_query_with(&sql, &settings);
+        assert!(answer.status != 200 && answer.body.contains("memory"), "{rows}: {}", answer.body);
+        assert!(!answer.body.contains("internal error"), "{rows}: {}", answer.body);
+    }
+}
+
 /// Queries that must run on one node: encoded operators lose their FILTER, DISTINCT, IGNORE NULLS or limit, or would give a row on
 /// each node.
 const KEPT_TOGETHER: &[&str] = &[

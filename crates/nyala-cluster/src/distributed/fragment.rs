@@ -17,6 +17,7 @@ use futures::{FutureExt, Stream, StreamExt};
 use nyala_engine::Fragment;
 
 use super::errors::of_part;
+use super::panics::WithoutPanics;
 use super::pass::{Pass, PassExec};
 
 /// Runs its input in the scope of a statement, and gives errors the form in which they travel.
@@ -60,7 +61,7 @@ impl Pass for InScope {
         let must_end = async move { fragment.must_end().await }.boxed();
         Ok(Box::pin(Rows {
             schema: input.schema(),
-            rows: Some(rows),
+            rows: Some(Box::pin(WithoutPanics(rows))),
             must_end,
             fragment: Arc::clone(&self.0),
         }))

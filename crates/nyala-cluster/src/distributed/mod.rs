@@ -24,6 +24,7 @@ mod fragment;
 mod headers;
 mod leaves;
 mod measure;
+mod panics;
 mod pass;
 mod portable;
 mod scan;

@@ -64,6 +64,7 @@ pub use plans::PlanCacheStats;
 pub use prepared::Prepared;
 pub use remote_stats::RemoteCount;
 pub use resources::Limits;
+pub use resources::threads::from_panic;
 pub use session::Session;
 pub use stats::{EngineStats, GroupStats};
 pub use text::Text;

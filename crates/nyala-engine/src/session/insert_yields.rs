@@ -32,6 +32,8 @@ const SOME_ROWS: usize = 64;
 /// - gets its probe side in slices, small enough for a check in time,
 /// - checks in its filter, for each few thousand pairs, whether the statement must end, as one slice may take seconds,
 /// - yields between its output batches, of which one input batch may make billions.
+///
+/// The left side of a join without keys is executed once, see [`YieldExec::once`].
 #[derive(Debug)]
 pub struct InsertYields;
 
@@ -117,7 +119,7 @@ fn multiplier(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionP
     let node = if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
         let filter = join.filter().map(interruptible);
         let join = NestedLoopJoinExecBuilder::from(join).with_filter(filter).build()?;
-        with_slices(Arc::new(join), 1, ONE_ROW)?
+        with_slices(with_left_once(Arc::new(join))?, 1, ONE_ROW)?
     } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
         let join = match join.filter() {
             Some(filter) => join.builder().with_filter(Some(interruptible(filter))).build_exec()?,
@@ -166,6 +168,14 @@ fn with_slices(
     replace_children_if_necessary(node, children)
 }
 
+fn with_left_once(join: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let mut children: Vec<_> = join.children().into_iter().cloned().collect();
+    if let Some(left) = children.first_mut() {
+        *left = Arc::new(YieldExec::once(Arc::clone(left)));
+    }
+    replace_children_if_necessary(join, children)
+}
+
 fn interruptible(filter: &JoinFilter) -> JoinFilter {
     let expression = Arc::new(InterruptibleExpr::new(Arc::clone(filter.expression())));
     JoinFilter::new(expression, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
@@ -177,4 +187,37 @@ fn uninterruptible(filter: &JoinFilter) -> JoinFilter {
         None => Arc::clone(filter.expression()),
     };
     JoinFilter::new(expression, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use datafusion::common::DataFusionError;
+    use datafusion::execution::SessionStateBuilder;
+    use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+    use datafusion::prelude::{SessionConfig, SessionContext};
+
+    use super::*;
+
+    /// The average is the left side of the join. It is computed over an exchange, which gives its rows once.
+    #[tokio::test]
+    async fn a_left_side_without_memory_is_not_executed_again() {
+        let mut config = SessionConfig::new().with_target_partitions(2);
+        config.options_mut().optimizer.hash_join_single_partition_threshold = 0;
+        config.options_mut().optimizer.hash_join_single_partition_threshold_rows = 0;
+        let state = SessionStateBuilder::new()
+            .with_default_features()
+            .with_config(config)
+            .with_runtime_env(RuntimeEnvBuilder::new().with_memory_limit(1 << 20, 1.0).build_arc().unwrap())
+            .with_physical_optimizer_rule(Arc::new(InsertYields))
+            .build();
+        let context = SessionContext::new_with_state(state);
+        let table = "CREATE TABLE t AS SELECT value AS k FROM generate_series(1, 100000)";
+        context.sql(table).await.unwrap().collect().await.unwrap();
+        let sql = "SELECT count(*) FROM t JOIN (SELECT avg(n) AS a FROM (SELECT o.k, count(*) AS n FROM t o JOIN t i \
+                   ON o.k = i.k GROUP BY o.k) g) s ON t.k > s.a";
+        let failed = context.sql(sql).await.unwrap().collect().await.unwrap_err();
+        assert!(matches!(failed.find_root(), DataFusionError::ResourcesExhausted(_)), "{failed}");
+        assert!(failed.to_string().contains("all pairs of rows"), "{failed}");
+    }
 }

@@ -2,13 +2,14 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DataFusionError, Statistics, internal_err};
+use datafusion::common::{DataFusionError, Statistics, internal_err, resources_err};
 use datafusion::error::Result;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
@@ -36,6 +37,8 @@ pub struct YieldExec {
     input: Arc<dyn ExecutionPlan>,
     /// Rows of the first slice, if batches are to be cut.
     first_slice: Option<usize>,
+    /// Whether it was executed, if that may happen only once.
+    executed: Option<AtomicBool>,
     properties: Arc<PlanProperties>,
 }
 
@@ -43,18 +46,30 @@ impl YieldExec {
     pub fn new(input: Arc<dyn ExecutionPlan>) -> Self {
         let properties = PlanProperties::clone(input.properties());
         let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
-        Self { input, first_slice: None, properties }
+        Self { input, first_slice: None, executed: None, properties }
     }
 
     /// Cuts batches into slices: of few rows where the operator above takes long for a row, as a join does that compares it with
     /// millions of others and gives none, and whole where it does not. Begins with `first_rows`.
     pub fn slicing(input: Arc<dyn ExecutionPlan>, first_rows: usize) -> Self {
-        // A slicing operator yields too, and replaces one that only yields.
-        let input = match input.downcast_ref::<Self>() {
-            Some(inner) => Arc::clone(&inner.input),
-            None => input,
-        };
-        Self { first_slice: Some(first_rows), ..Self::new(input) }
+        Self { first_slice: Some(first_rows), ..Self::in_place_of(input) }
+    }
+
+    /// Fails with a lack of memory if a partition is executed after another. NestedLoopJoinExec of DataFusion 55 executes its left
+    /// input once more when it, or an operator below it, has had no memory. But most operators cannot give their rows twice:
+    /// exchanges panic, and scans that share files among partitions give what is left of them
+    /// (<https://github.com/apache/datafusion/issues/24676>). And what the join does then is wrong for outer and semi joins with
+    /// several partitions (<https://github.com/apache/datafusion/issues/22641>). No release has the fixes yet.
+    pub fn once(input: Arc<dyn ExecutionPlan>) -> Self {
+        Self { executed: Some(AtomicBool::new(false)), ..Self::in_place_of(input) }
+    }
+
+    /// An operator that does more than to yield replaces one that only yields.
+    fn in_place_of(input: Arc<dyn ExecutionPlan>) -> Self {
+        Self::new(match input.downcast_ref::<Self>() {
+            Some(Self { input, first_slice: None, executed: None, .. }) => Arc::clone(input),
+            _ => input,
+        })
     }
 }
 
@@ -67,7 +82,11 @@ impl YieldExec {
 
 impl DisplayAs for YieldExec {
     fn fmt_as(&self, _format: DisplayFormatType, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.first_slice.is_some() { "YieldExec: slices" } else { "YieldExec" })
+        f.write_str(match (self.first_slice, &self.executed) {
+            (Some(_), _) => "YieldExec: slices",
+            (None, Some(_)) => "YieldExec: once",
+            (None, None) => "YieldExec",
+        })
     }
 }
 
@@ -102,10 +121,16 @@ impl ExecutionPlan for YieldExec {
         let [input] = children.as_slice() else {
             return internal_err!("it has one input, not {}", children.len());
         };
-        Ok(Arc::new(Self { first_slice: self.first_slice, ..Self::new(Arc::clone(input)) }))
+        let executed = self.executed.as_ref().map(|_| AtomicBool::new(false));
+        Ok(Arc::new(Self { first_slice: self.first_slice, executed, ..Self::new(Arc::clone(input)) }))
     }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if self.executed.as_ref().is_some_and(|executed| executed.swap(true, Ordering::Relaxed)) {
+            return resources_err!(
+                "a join that compares all pairs of rows has no memory for one side, or what computes that side has none"
+            );
+        }
         let rows = self.input.execute(partition, task)?;
         let yields: SendableRecordBatchStream = match self.first_slice {
             Some(first_rows) => {

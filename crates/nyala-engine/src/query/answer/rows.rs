@@ -4,7 +4,8 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -12,7 +13,7 @@ use futures::future::BoxFuture;
 use futures::stream::{BoxStream, Fuse};
 use futures::{FutureExt, Stream, StreamExt};
 use nyala_model::QualifiedName;
-use nyala_sql::error::{QueryError, Result};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::here::Here;
@@ -53,7 +54,8 @@ impl Answer {
             // The channel has room for all of them.
             let _ = sender.try_send(Ok(batch));
         }
-        Self::Rows(RowStream::new(schema, Batches::Sent(receiver), running, deadline))
+        let sent = Sent::new(receiver, Arc::new(AtomicBool::new(true)));
+        Self::Rows(RowStream::new(schema, Batches::Sent(sent), running, deadline))
     }
 }
 
@@ -89,11 +91,40 @@ pub struct RowStream {
 /// Source of the batches.
 pub enum Batches {
     /// Sent by the query threads.
-    Sent(Receiver<Result<RecordBatch>>),
+    Sent(Sent),
     /// Computed by the thread that polls the stream: so little work that handing it over would take longer.
     Here(Box<Here>),
     /// Sent by another node.
     Elsewhere(Fuse<BoxStream<'static, Result<RecordBatch>>>),
+}
+
+/// Batches that come through a channel.
+pub struct Sent {
+    batches: Receiver<Result<RecordBatch>>,
+    /// Whether the sender has sent all of them. The end of the channel does not tell: it also comes when the sender's task is
+    /// dropped with its threads.
+    has_all: Arc<AtomicBool>,
+}
+
+impl Sent {
+    /// The sender sets `has_all` before it drops its end of the channel.
+    pub fn new(batches: Receiver<Result<RecordBatch>>, has_all: Arc<AtomicBool>) -> Self {
+        Self { batches, has_all }
+    }
+
+    /// No batches.
+    fn nothing() -> Self {
+        Self::new(channel(1).1, Arc::new(AtomicBool::new(true)))
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        let next = ready!(self.batches.poll_recv(context));
+        if next.is_none() && !self.has_all.load(Ordering::Acquire) {
+            let message = "the server stopped before all rows were computed";
+            return Poll::Ready(Some(Err(QueryError::new(ErrorKind::ShuttingDown, message))));
+        }
+        Poll::Ready(next)
+    }
 }
 
 impl fmt::Debug for RowStream {
@@ -168,7 +199,7 @@ impl RowStream {
         let error = poll_fn(|context| self.poll_reached(context)).await;
         let _ = self.end_with(error.clone());
         // Drops the computation, and the batches computed already.
-        self.batches = Batches::Sent(channel(1).1);
+        self.batches = Batches::Sent(Sent::nothing());
         error
     }
 
@@ -201,7 +232,13 @@ impl Stream for RowStream {
         }
         let this = &mut *self;
         let next = match &mut this.batches {
-            Batches::Sent(batches) => batches.poll_recv(context),
+            Batches::Sent(batches) => {
+                let next = batches.poll_next(context);
+                if let Poll::Ready(Some(Err(error))) = &next {
+                    this.running.fail(error);
+                }
+                next
+            }
             Batches::Here(here) => here.poll_next(context, &this.running),
             Batches::Elsewhere(batches) => {
                 let next = batches.poll_next_unpin(context);
@@ -250,7 +287,6 @@ mod tests {
 
     use super::*;
     use crate::query::activity::Registry;
-    use nyala_sql::error::ErrorKind;
 
     /// Two batches that are ready at once, and a third that never comes.
     fn rows(deadline: Deadline) -> RowStream {
@@ -264,7 +300,21 @@ mod tests {
         let registry = Arc::new(Registry::new(None));
         let token = deadline.token().clone();
         let running = Running::begin(&Arc::default(), &registry, "SELECT", &Arc::default(), token);
-        RowStream::new(schema, Batches::Sent(receiver), running, Some(deadline))
+        let sent = Sent::new(receiver, Arc::default());
+        RowStream::new(schema, Batches::Sent(sent), running, Some(deadline))
+    }
+
+    #[tokio::test]
+    async fn rows_whose_sender_is_dropped_are_not_all_rows() {
+        for has_all in [true, false] {
+            let (sender, receiver) = channel(1);
+            let mut sent = Sent::new(receiver, Arc::new(AtomicBool::new(has_all)));
+            sender.try_send(Ok(RecordBatch::new_empty(Arc::new(Schema::empty())))).unwrap();
+            drop(sender);
+            assert!(poll_fn(|context| sent.poll_next(context)).await.unwrap().is_ok());
+            let end = poll_fn(|context| sent.poll_next(context)).await;
+            assert_eq!(end.map(|end| end.unwrap_err().kind), (!has_all).then_some(ErrorKind::ShuttingDown));
+        }
     }
 
     fn deadline(at: Option<Instant>) -> Deadline {

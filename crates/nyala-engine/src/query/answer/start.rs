@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{Sender, channel};
 
 use super::here::Here;
 use super::result_cache::Source;
-use super::rows::{Answer, Batches, RowStream};
+use super::rows::{Answer, Batches, RowStream, Sent};
 use crate::query::activity::{Entry, Phase, Running, fail};
 use crate::query::counters::Counters;
 use crate::query::deadline::Deadline;
@@ -123,6 +123,8 @@ impl Start {
         };
         let schema = self.plan.schema();
         let (sender, receiver) = channel(BATCHES_AHEAD);
+        let has_all = Arc::new(AtomicBool::new(false));
+        let sent = Sent::new(receiver, Arc::clone(&has_all));
         let (counters, entry) = (Arc::clone(running.counters()), Arc::clone(running.entry()));
         entry.enter(Phase::Running);
         let (deadline, source) = (self.deadline.clone(), self.source.clone());
@@ -132,15 +134,18 @@ impl Start {
             let done = work.catch_unwind().await.unwrap_or_else(|panic| Err(from_panic(panic.as_ref())));
             entry.has_computed();
             // The slot is free by now: a client that reads nothing must not keep it.
-            if let Err(error) = done {
-                // Work that is told to end because its client is gone has not failed.
-                if !entry.is_ending() {
-                    fail(&counters, &entry, &error);
+            match done {
+                Ok(()) => has_all.store(true, Ordering::Release),
+                Err(error) => {
+                    // Work that is told to end because its client is gone has not failed.
+                    if !entry.is_ending() {
+                        fail(&counters, &entry, &error);
+                    }
+                    let _ = sender.send(Err(error)).await;
                 }
-                let _ = sender.send(Err(error)).await;
             }
         }));
-        Answer::Rows(RowStream::new(schema, Batches::Sent(receiver), running, Some(deadline)).from(source))
+        Answer::Rows(RowStream::new(schema, Batches::Sent(sent), running, Some(deadline)).from(source))
     }
 
     /// Runs the plan on the thread that polls the rows. Only for little work in one partition.
