@@ -53,6 +53,7 @@ mod hot;
 mod http_answers;
 mod ingest;
 mod kylin;
+mod little_memory;
 mod live;
 mod live_conflict;
 mod live_crash;
