@@ -49,7 +49,7 @@ check:
 night mode:
     .ci/night {{mode}}
 
-# Builds the binary, an archive of it and the wheel, and prints their sizes
+# Builds the packages of a release: archive, wheel, chart, checksums
 release *arguments:
     deploy/release.sh {{arguments}}
 

@@ -89,6 +89,7 @@ mod random;
 mod ranges;
 mod recommend;
 mod relations;
+mod release;
 mod remote_cache;
 mod restarts;
 mod results;
