@@ -134,6 +134,8 @@ fn the_variables_of_the_image_are_a_configuration() {
 fn chart_composition_and_macros_are_of_the_version_of_the_server() {
     let chart = read("deploy/helm/nyala/Chart.yaml");
     assert!(chart.contains(&format!("appVersion: \"{}\"", env!("CARGO_PKG_VERSION"))), "{chart}");
+    // A package of the chart belongs to one release, and so it has the release's version.
+    assert!(chart.contains(&format!("\nversion: {}\n", env!("CARGO_PKG_VERSION"))), "{chart}");
     let compose = read("deploy/docker/compose.yaml");
     assert!(compose.contains(&format!("/nyala:{}\n", env!("CARGO_PKG_VERSION"))), "{compose}");
     let macros = read("python/dbt/dbt_project.yml");
