@@ -33,11 +33,12 @@ use super::codec::Codec;
 use super::ends::NotesEnd;
 use super::executors::{Executors, url_of};
 use super::leaves::{divide, route, task_count};
+use super::once::limits_below_joins;
 use super::pass::PassExec;
 use super::spread::SpreadExec;
 use super::whole::{WholeOn, as_one_task, bytes_at_home, bytes_read};
 use super::windows::sorted_by_all_keys;
-use super::{headers, measure, portable};
+use super::{headers, measure, once, portable};
 
 /// Bytes that a node takes ahead from each task of another: memory that no pool limits.
 const BYTES_AHEAD: usize = 4 << 20;
@@ -81,7 +82,7 @@ impl Distribution {
         if query.reads_little {
             return self.on_one(bare, query, &nodes);
         }
-        let bare = sorted_by_all_keys(portable::widened(bare)?)?;
+        let bare = limits_below_joins(sorted_by_all_keys(portable::widened(bare)?)?)?;
         if let Err(reason) = portable::check(&bare, query.logical, &query.state) {
             return Ok(Err(reason.to_string()));
         }
@@ -91,6 +92,9 @@ impl Distribution {
         let divided = self.divide(bare, &mut state).await?;
         if !divided.is::<DistributedExec>() {
             return Ok(Err("no operator can be divided".to_owned()));
+        }
+        if let Err(reason) = once::check(divided.as_ref()) {
+            return Ok(Err(reason.to_string()));
         }
         let names: Vec<&str> = nodes.iter().map(|node| node.id.0.as_str()).collect();
         self.placed(divided, &state, query.is_measured, names.join(", ")).map(Ok)

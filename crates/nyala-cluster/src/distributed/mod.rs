@@ -24,6 +24,7 @@ mod fragment;
 mod headers;
 mod leaves;
 mod measure;
+mod once;
 mod panics;
 mod pass;
 mod portable;

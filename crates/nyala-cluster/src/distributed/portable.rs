@@ -107,6 +107,8 @@ fn widened_below(plan: Arc<dyn ExecutionPlan>, free: bool) -> Result<Arc<dyn Exe
     }
     let exchanges =
         plan.is::<RepartitionExec>() || plan.is::<CoalescePartitionsExec>() || plan.is::<UnionExec>();
+    // Over several partitions it would take as many rows of each.
+    let free = free && plan.fetch().is_none();
     let wanted = plan.input_distribution_requirements();
     let children = plan.children().into_iter().zip(wanted.per_child_distributions());
     let children = children.map(|(child, wanted)| {
