@@ -63,7 +63,7 @@ impl Meaning for DecimalsMeetFloats {
     }
 }
 
-/// The negative of zero is zero: DataFusion tells `-0.0` from `0.0` in comparisons and groups.
+/// The negative of zero is zero: DataFusion tells `-0.0` from `0.0` in sorts and arrays.
 #[derive(Debug)]
 pub struct PlainZero;
 

@@ -21,6 +21,7 @@ use super::moments::tell_apart;
 use super::sets::{count_copies, distinct_by_groups};
 use super::subqueries::lower_subqueries;
 use super::unknowns::settle_union;
+use super::zeros::equal_zeros_in_keys;
 use super::{Meaning, Phase, Scope, meanings_of};
 use crate::functions::constants_for_rows;
 
@@ -62,6 +63,7 @@ pub fn lower_plan(
             })?;
             let lowered = match phase {
                 Phase::Types => lowered.transform_data(groups_by_length)?,
+                Phase::Operators => lowered.transform_data(|node| Ok(equal_zeros_in_keys(node)))?,
                 _ => lowered,
             };
             // Types change from here up. Later the names and types of columns stay as they are.

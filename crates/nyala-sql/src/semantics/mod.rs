@@ -51,6 +51,7 @@ mod unknowns;
 mod unnamed;
 mod uuids;
 mod written_types;
+mod zeros;
 mod zones;
 
 use std::fmt::Debug;
@@ -170,6 +171,7 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
     (
         Phase::Operators,
         &[
+            &zeros::EqualZeros,
             &overflow::Overflow,
             &rounding::Rounding { of: rounding::Of::Everything },
             &time_texts::PlainTexts { of: rounding::Of::Everything },
