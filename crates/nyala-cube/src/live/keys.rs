@@ -7,6 +7,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
+use datafusion::common::utils::normalize_float_zero_scalar;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
@@ -48,8 +49,17 @@ fn values(condition: &Expr, column: &str, data_type: &DataType) -> Option<Vec<Sc
     let mut found = Vec::new();
     collect(condition, column, data_type, &mut found)?;
     let mut known: HashSet<ScalarValue> = HashSet::with_capacity(found.len());
-    found.retain(|value| !value.is_null() && known.insert(value.clone()));
+    found.retain(|value| !value.is_null() && known.insert(one_of_equals(value)));
     Some(found)
+}
+
+/// The same value for all that are equal: a float has two zeros and many NaN, which are one key.
+fn one_of_equals(value: &ScalarValue) -> ScalarValue {
+    match value {
+        ScalarValue::Float64(Some(number)) if number.is_nan() => ScalarValue::Float64(Some(f64::NAN)),
+        ScalarValue::Float32(Some(number)) if number.is_nan() => ScalarValue::Float32(Some(f32::NAN)),
+        other => normalize_float_zero_scalar(other.clone()),
+    }
 }
 
 fn collect(condition: &Expr, column: &str, data_type: &DataType, found: &mut Vec<ScalarValue>) -> Option<()> {
@@ -109,6 +119,14 @@ mod tests {
     fn check(conditions: &[Expr], columns: &[&str], expected: Option<usize>) {
         let found = keys_of(conditions, &key(columns)).map(|keys| keys.num_rows());
         assert_eq!(found, expected, "{conditions:?}");
+    }
+
+    #[test]
+    fn equal_floats_are_one_key() {
+        let key = Schema::new(vec![Field::new("x", DataType::Float64, false)]);
+        let listed = [0.0, -0.0, f64::NAN, -f64::NAN, 1.0].map(lit).to_vec();
+        let found = keys_of(&[col("x").in_list(listed, false)], &key);
+        assert_eq!(found.map(|keys| keys.num_rows()), Some(3));
     }
 
     #[test]
