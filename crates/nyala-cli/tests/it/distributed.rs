@@ -242,6 +242,8 @@ const LIMITED_BELOW_JOINS: &[&str] = &[
     "SELECT count(*) FROM (SELECT id FROM sales GROUP BY id LIMIT 70) b JOIN sales s ON b.id = s.id",
     "SELECT count(*) FROM ((SELECT id FROM sales LIMIT 5) UNION ALL (SELECT id FROM sales LIMIT 7)) b \
      JOIN sales s ON b.id = s.id",
+    "SELECT count(*) FROM (SELECT id FROM sales WHERE id % 2 = 0 UNION ALL SELECT id FROM sales WHERE id % 2 = 1 LIMIT 9) b \
+     JOIN sales s ON b.id = s.id",
     "SELECT count(*) FROM (SELECT b.id FROM (SELECT id FROM sales LIMIT 50) b JOIN sales s ON b.id = s.id LIMIT 40) t",
     "SELECT count(*), count(b.id) FROM sales s LEFT JOIN (SELECT id FROM sales LIMIT 70) b ON b.id = s.id",
     "SELECT count(*), count(s.id) FROM (SELECT id FROM sales LIMIT 70) b LEFT JOIN sales s ON b.id = s.id",

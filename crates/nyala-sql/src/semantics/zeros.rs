@@ -1,7 +1,7 @@
 //! Both zeros of floating-point numbers, `0.0` and `-0.0`, are equal.
 //!
-//! DataFusion 55 compares and groups them so. Lists, CASE with a value, `nullif`, windows and the list of its keys that a join gives
-//! to a scan tell them apart; <https://github.com/apache/datafusion/pull/25186> mends the lists.
+//! DataFusion 55 compares and groups them so. Lists, CASE with a value, `nullif`, windows, and the list of its keys that a
+//! join gives to a scan tell them apart; <https://github.com/apache/datafusion/pull/25186> mends the lists.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
