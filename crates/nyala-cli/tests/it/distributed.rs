@@ -207,6 +207,9 @@ fn a_side_of_a_join_that_has_no_memory_is_not_an_empty_one() {
     );
     for rows in ["1", "10000000"] {
         let settings = json!({"nyala.single_node_rows": rows});
+        let explained = nodes.coordinator.query_with(&format!("EXPLAIN {sql}"), &settings);
+        let place = explained.iter().find(|row| row[0] == "nodes").unwrap();
+        assert!(place[1].contains(" alone: ") && !place[1].starts_with("this node"), "{place:?}");
         let answer = nodes.coordinator.try_query_with(&sql, &settings);
         assert!(answer.status != 200 && answer.body.contains("memory"), "{rows}: {}", answer.body);
         assert!(!answer.body.contains("internal error"), "{rows}: {}", answer.body);

@@ -80,7 +80,11 @@ impl Distribution {
         }
         let bare = remove_yields(Arc::clone(plan))?;
         if query.reads_little {
-            return self.on_one(bare, query, &nodes);
+            return self.on_one(bare, query, &nodes, "it reads few rows");
+        }
+        // A node that is no executor reads no files if another one can.
+        if let [_] = nodes.as_slice() {
+            return self.on_one(bare, query, &nodes, "no other is an executor now");
         }
         let bare = limits_below_joins(sorted_by_all_keys(portable::widened(bare)?)?)?;
         if let Err(reason) = portable::check(&bare, query.logical, &query.state) {
@@ -100,15 +104,15 @@ impl Distribution {
         self.placed(divided, &state, query.is_measured, names.join(", ")).map(Ok)
     }
 
-    /// The query, as one node does all of it. Queries over the same files meet there as far as that node is not given too much;
-    /// what another one lacks then, its cache takes from the first.
+    /// The query, as one node does all of it, for this reason. Queries over the same files meet there as far as that node is not
+    /// given too much; what another one lacks then, its cache takes from the first.
     fn on_one(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         query: &PlannedQuery<'_>,
         nodes: &[NodeEntry],
+        reason: &str,
     ) -> Result<std::result::Result<Placed, String>> {
-        const FEW: &str = "it reads few rows";
         if let Err(reason) = portable::check(&plan, query.logical, &query.state) {
             return Ok(Err(reason.to_string()));
         }
@@ -121,13 +125,13 @@ impl Distribution {
             return Ok(Err(no_other(&query.other_versions)));
         };
         if *node == self.own {
-            return Ok(Err(FEW.to_owned()));
+            return Ok(Err(reason.to_owned()));
         }
         let mut state = query.state.clone();
         self.configure(state.config_mut(), &executors, query)?;
         state.config_mut().set_extension(Arc::new(WholeOn(number)));
         let task = as_one_task(plan, query.is_measured)?;
-        self.placed(task, &state, query.is_measured, format!("{node} alone: {FEW}")).map(Ok)
+        self.placed(task, &state, query.is_measured, format!("{node} alone: {reason}")).map(Ok)
     }
 
     fn placed(
