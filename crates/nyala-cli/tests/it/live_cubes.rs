@@ -336,6 +336,34 @@ async fn keys_of_live_tables_are_dimensions_like_others() {
     test.check_miss("SELECT id, kind, sum(amount) FROM sales GROUP BY id", "kind").await;
 }
 
+/// ORDER BY used to lose the column of one table behind the key of another, if a cube answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_of_one_dimension_does_not_order_the_cells_of_another() {
+    let test = TestEngine::new().await;
+    test.run("CREATE LIVE TABLE one (id BIGINT PRIMARY KEY, name TEXT)").await;
+    test.run("CREATE LIVE TABLE two (id BIGINT PRIMARY KEY, x BIGINT)").await;
+    test.run("CREATE LIVE TABLE facts (id BIGINT PRIMARY KEY, a BIGINT, b BIGINT, v BIGINT)").await;
+    test.run("INSERT INTO one VALUES (1, 'a'), (2, 'b')").await;
+    test.run("INSERT INTO two VALUES (1, 10), (2, 20), (3, 30)").await;
+    let rows: Vec<String> = (0..60).map(|i| format!("({i}, {}, {}, {i})", 1 + i % 2, 1 + i % 3)).collect();
+    test.run(&format!("INSERT INTO facts VALUES {}", rows.join(", "))).await;
+    let joined = "FROM facts f JOIN one ON f.a = one.id JOIN two ON f.b = two.id";
+    test.run(&format!(
+        "CREATE CUBE c AS SELECT sum(f.v), count(*) {joined} GROUP BY one.id, one.name, two.x"
+    ))
+    .await;
+    test.run("BUILD CUBE c").await;
+    let ordered = format!("SELECT one.id, two.x {joined} GROUP BY one.id, two.x ORDER BY one.id, two.x DESC");
+    test.check_hit(&ordered).await;
+    let expected = [["1", "30"], ["1", "20"], ["1", "10"], ["2", "30"], ["2", "20"], ["2", "10"]];
+    assert_eq!(test.run(&ordered).await, expected);
+    let grouped = format!("SELECT one.id, two.x, sum(f.v) AS s {joined} GROUP BY one.id, two.x");
+    let repeated =
+        format!("SELECT k.id FROM (VALUES (1), (2)) AS k (id) LEFT JOIN ({grouped}) AS g ON g.id = k.id");
+    test.check_hit(&repeated).await;
+    assert_eq!(test.run(&repeated).await.len(), 6);
+}
+
 /// Segments by ranges of an external table, with a live dimension.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_live_table_may_be_the_dimension_of_files() {

@@ -21,7 +21,7 @@ use super::derived_values::DerivedValues;
 use super::distinct_sums::keep_sum_types;
 use super::extension::SessionExtension;
 use super::interruptible_rules::{InterruptibleAnalysis, InterruptibleRule};
-use super::keys::{KeysOfTables, WithoutKeys};
+use super::keys::{KeysOfTables, WithoutKeys, without_keys_before};
 use super::physical::PhysicalRules;
 use super::planner::NyalaPlanner;
 use super::settings::NyalaOptions;
@@ -118,6 +118,6 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
         vec![Arc::new(WithoutKeys), Arc::new(MeaningsOf(Phase::Optimizer))];
-    rules.extend(Optimizer::new().rules.into_iter().map(keep_sum_types));
+    rules.extend(Optimizer::new().rules.into_iter().map(keep_sum_types).flat_map(without_keys_before));
     rules.into_iter().map(|rule| Arc::new(InterruptibleRule(rule)) as Arc<_>).collect()
 }

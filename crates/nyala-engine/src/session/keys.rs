@@ -1,16 +1,16 @@
-//! Functional dependencies of primary keys: GROUP BY uses them while names are resolved, and the optimizer gets none.
+//! Functional dependencies: GROUP BY uses those of primary keys while names are resolved, and the optimizer gets none.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DFSchemaRef, FunctionalDependencies, Result};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
 use datafusion::logical_expr::sqlparser::ast::TableFactor;
-use datafusion::logical_expr::{LogicalPlan, TableScan};
+use datafusion::logical_expr::{Distinct, LogicalPlan, TableScan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use nyala_cube::live::LiveProvider;
 
@@ -41,7 +41,7 @@ impl RelationPlanner for KeysOfTables {
         let plan = context.plan(relation);
         IS_BELOW.set(false);
         let plan = plan?;
-        let plan = if is_table(&plan) { plan } else { without_keys(plan)? };
+        let plan = if is_table(&plan) { plan } else { keyless(plan)?.data };
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }
 }
@@ -54,33 +54,27 @@ fn is_table(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// The same subquery without functional dependencies.
-fn without_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
-    Ok(match plan {
-        LogicalPlan::SubqueryAlias(mut alias) => {
-            alias.schema = without_dependencies(&alias.schema)?;
-            LogicalPlan::SubqueryAlias(alias)
-        }
-        LogicalPlan::Projection(mut projection) => {
-            projection.schema = without_dependencies(&projection.schema)?;
-            LogicalPlan::Projection(projection)
-        }
-        plan => plan,
-    })
-}
+/// The rules of DataFusion that conclude something from dependencies.
+const READERS: [&str; 4] =
+    ["replace_distinct_aggregate", "eliminate_join", "eliminate_duplicated_expr", "optimize_projections"];
 
-fn without_dependencies(schema: &DFSchemaRef) -> Result<DFSchemaRef> {
-    if schema.functional_dependencies().is_empty() {
-        return Ok(Arc::clone(schema));
+/// The rule, with [`WithoutKeys`] before it if it reads dependencies: rules before it have made nodes anew, and dependencies with them.
+pub fn without_keys_before(
+    rule: Arc<dyn OptimizerRule + Send + Sync>,
+) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    match READERS.contains(&rule.name()) {
+        true => vec![Arc::new(WithoutKeys), rule],
+        false => vec![rule],
     }
-    let nothing = FunctionalDependencies::empty();
-    Ok(Arc::new(schema.as_ref().clone().with_functional_dependencies(nothing)?))
 }
 
-/// Makes tables without keys of those that are read, before each pass of the optimizer.
+/// Removes all functional dependencies from a plan.
 ///
-/// A key decides the other columns of its rows. Where a join multiplies the rows, DataFusion takes it to decide columns of other
-/// tables too, and leaves these out of ORDER BY and GROUP BY. Only names need keys, and they are resolved by now.
+/// A key decides the other columns of its rows. DataFusion 55 takes it to decide columns of other tables too where a join repeats the
+/// rows, takes the key of one joined table for the key of groups over the join, and still takes it for a key where unnest or a
+/// recursive query repeats it. It leaves columns out of ORDER BY and GROUP BY for that, and rows out of joins
+/// (<https://github.com/apache/datafusion/pull/24787> is about unnest; no release has the fix yet). Only names need keys, and they
+/// are resolved by now.
 #[derive(Debug)]
 pub struct WithoutKeys;
 
@@ -90,28 +84,49 @@ impl OptimizerRule for WithoutKeys {
     }
 
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let mut is_stale = false;
-        plan.transform_up_with_subqueries(|node| {
-            let node = match node {
-                LogicalPlan::TableScan(scan) => keyless(scan)?,
-                node => Transformed::no(node),
-            };
-            is_stale |= node.transformed;
-            match is_stale {
-                true => Ok(Transformed::yes(node.data.recompute_schema()?)),
-                false => Ok(node),
-            }
-        })
+        let mut has_some = false;
+        plan.apply_with_subqueries(|node| {
+            has_some = !node.schema().functional_dependencies().is_empty();
+            Ok(if has_some { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if has_some { plan.transform_up_with_subqueries(keyless) } else { Ok(Transformed::no(plan)) }
     }
 }
 
-fn keyless(mut scan: TableScan) -> Result<Transformed<LogicalPlan>> {
+/// The same node without functional dependencies.
+fn keyless(mut node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let schema = own_schema(&mut node).filter(|schema| !schema.functional_dependencies().is_empty());
+    let Some(schema) = schema else { return Ok(Transformed::no(node)) };
+    let nothing = FunctionalDependencies::empty();
+    *schema = Arc::new((**schema).clone().with_functional_dependencies(nothing)?);
+    if let LogicalPlan::TableScan(scan) = &mut node {
+        hide_key(scan);
+    }
+    Ok(Transformed::yes(node))
+}
+
+/// The schema that a node has itself, and does not take from its input.
+fn own_schema(node: &mut LogicalPlan) -> Option<&mut DFSchemaRef> {
+    match node {
+        LogicalPlan::TableScan(scan) => Some(&mut scan.projected_schema),
+        LogicalPlan::Projection(projection) => Some(&mut projection.schema),
+        LogicalPlan::Window(window) => Some(&mut window.schema),
+        LogicalPlan::Aggregate(aggregate) => Some(&mut aggregate.schema),
+        LogicalPlan::Distinct(Distinct::On(distinct)) => Some(&mut distinct.schema),
+        LogicalPlan::Join(join) => Some(&mut join.schema),
+        LogicalPlan::SubqueryAlias(alias) => Some(&mut alias.schema),
+        LogicalPlan::Union(union) => Some(&mut union.schema),
+        LogicalPlan::Unnest(unnest) => Some(&mut unnest.schema),
+        LogicalPlan::RecursiveQuery(query) => Some(&mut query.schema),
+        _ => None,
+    }
+}
+
+/// A rule that makes the scan anew would ask its table for keys.
+fn hide_key(scan: &mut TableScan) {
     let provider = source_as_provider(&scan.source).ok();
     let live = provider.as_ref().and_then(|provider| provider.downcast_ref::<LiveProvider>());
-    let Some(live) = live.filter(|live| live.has_key()) else {
-        return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
-    };
-    scan.source = provider_as_source(Arc::new(live.without_key()));
-    scan.projected_schema = without_dependencies(&scan.projected_schema)?;
-    Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
+    if let Some(live) = live.filter(|live| live.has_key()) {
+        scan.source = provider_as_source(Arc::new(live.without_key()));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use datafusion::common::FunctionalDependencies;
 use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan};
 use nyala_sql::error::{QueryError, Result};
 
@@ -41,12 +42,15 @@ pub fn finish(
         // One more group column tells the sets apart.
         (union(aggregate, block, &calls, cells.inputs)?, block.group.len() + 1)
     };
+    // DataFusion takes the key of one joined table to decide columns of the others.
+    let schema =
+        aggregate.schema.as_ref().clone().with_functional_dependencies(FunctionalDependencies::empty())?;
     let node = FinishAggregate {
         input: Arc::new(input),
         groups,
         aggregates: calls.calls,
         flat: calls.flat,
-        schema: Arc::clone(&aggregate.schema),
+        schema: Arc::new(schema),
         estimated_states: cells.estimated_states,
         label: cells.label,
     };
