@@ -275,14 +275,25 @@ impl Lowering<'_> {
                     false => self.exists(exists),
                 }
             }
-            Expr::InSubquery(within) => {
-                let nullable = within.expr.nullable(self.input.schema()).unwrap_or(true)
-                    || within.subquery.subquery.schema().fields().iter().any(|field| field.is_nullable());
+            Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+                let within = InSubquery { expr: Box::new(self.operand(*expr)?), subquery, negated };
+                let schema = self.input.schema();
+                let may_be_null = within.expr.nullable(schema).unwrap_or(true);
+                let names_null = within
+                    .expr
+                    .column_refs()
+                    .into_iter()
+                    .any(|column| schema.nullable(column).unwrap_or(true));
+                let rows_may_be_null =
+                    within.subquery.subquery.schema().fields().iter().any(|field| field.is_nullable());
                 let asks_outside = !within.subquery.outer_ref_columns.is_empty();
                 // An anti-join that knows NULL compares one column of each side.
                 let is_anti_join = is_whole && !asks_outside && within.expr.any_column_refs();
-                let is_right = !within.negated || !nullable || is_anti_join;
+                let is_right = !within.negated || !(may_be_null || rows_may_be_null) || is_anti_join;
                 match is_right && joins_by_conditions(&within.subquery)? {
+                    true if within.negated && may_be_null && !names_null && !rows_may_be_null => {
+                        self.known_or_nothing(within)
+                    }
                     true => Ok(Expr::InSubquery(within)),
                     false => self.within(within),
                 }
@@ -298,6 +309,23 @@ impl Lowering<'_> {
             }
             other => self.value(other),
         }
+    }
+
+    /// The value that is looked for in a subquery, where DataFusion joins no totals.
+    fn operand(&mut self, expr: Expr) -> Result<Expr> {
+        let takes_totals = std::mem::replace(&mut self.takes_totals, false);
+        let value = self.value(expr);
+        self.takes_totals = takes_totals;
+        value
+    }
+
+    /// NOT IN as a condition, for an expression that may be NULL over columns that may not. DataFusion 55 asks the columns alone,
+    /// and its anti-join keeps the rows whose expression is NULL (<https://github.com/apache/datafusion/issues/25024>; no release has
+    /// the fix yet). These are kept only if the subquery has no row.
+    fn known_or_nothing(&mut self, within: InSubquery) -> Result<Expr> {
+        let nothing = self.exists(Exists { subquery: within.subquery.clone(), negated: true })?;
+        let is_known = within.expr.as_ref().clone().is_not_null();
+        Ok(is_known.or(nothing).and(Expr::InSubquery(within)))
     }
 
     /// An expression whose value is needed.
