@@ -120,4 +120,5 @@ mod trouble;
 mod unheard;
 mod unwaited_builds;
 mod upkeep;
+mod windows;
 mod wrong_answers;

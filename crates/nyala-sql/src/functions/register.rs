@@ -14,7 +14,7 @@ use super::expressions::{Replace, functions as with_expressions};
 use super::intervals::Intervals;
 use super::json::JsonCall;
 use super::named_cast::named_cast;
-use super::overrides::{overrides, signed_counts};
+use super::overrides::{overrides, shifts, signed_counts};
 use super::patterns::with_patterns;
 use super::postgres;
 use super::rint::Rint;
@@ -54,6 +54,8 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let windows = builder.window_functions().get_or_insert_default();
     let signed = signed_counts(windows);
     windows.extend(signed);
+    let shifts = shifts(windows);
+    windows.extend(shifts);
     builder.aggregate_functions().get_or_insert_default().extend(postgres::aggregates());
     builder
 }

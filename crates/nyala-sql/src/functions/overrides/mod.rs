@@ -1,4 +1,4 @@
-//! Aggregates of DataFusion that give wrong answers for some rows, corrected under their own names.
+//! Aggregates and window functions of DataFusion that give wrong answers for some rows, corrected under their own names.
 //!
 //! | function | fault |
 //! |---|---|
@@ -7,6 +7,7 @@
 //! | `avg` of decimals | it had four digits more than its argument, and the rest was cut off |
 //! | `avg` of whole numbers | it was a floating-point number, which has not all their digits |
 //! | `corr` | by group, it was computed from sums of squares, which cancel each other where values are far from zero |
+//! | `lead`, `lag` | where they look ahead, they lost count of NULLs that they ignore, and a LIMIT left out rows that LAG looks at |
 //!
 //! As in PostgreSQL and DuckDB, NaN is greater than every other float, and all NaN are equal.
 
@@ -15,11 +16,13 @@ mod correlation;
 mod extremes;
 mod function;
 mod ranks;
+mod shifts;
 mod totals;
 
 pub use function::adding;
 pub use function::overrides;
 pub use ranks::signed_counts;
+pub use shifts::shifts;
 
 #[cfg(test)]
 mod tests;
