@@ -30,6 +30,7 @@ mod guards;
 mod integers;
 mod interval_groups;
 mod intervals;
+mod kept_operators;
 mod lists;
 mod marks;
 mod moments;
@@ -166,6 +167,7 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
             &time_texts::PlainTexts { of: rounding::Of::Constants },
             &casts::KeepCasts,
             &guards::KeepCase,
+            &kept_operators::KeepOperators,
         ],
     ),
     (

@@ -5,12 +5,14 @@ use std::sync::{Arc, LazyLock};
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
 use super::casts::as_it_is;
+use super::kept_operators::KeptOperator;
 use super::overflow::Checked;
 use super::subqueries::{or_null_function, single_value};
 use crate::functions::{Joined, Quotient, TimeText, ValueText};
 
 static SCALARS: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
     let checked = Checked::all().map(|checked| Arc::new(ScalarUDF::from(checked)));
+    let kept = KeptOperator::all().map(|kept| Arc::new(ScalarUDF::from(kept)));
     let joined = Arc::new(ScalarUDF::from(Joined::new(String::new())));
     let others = [
         Arc::new(as_it_is()),
@@ -20,7 +22,7 @@ static SCALARS: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
         TimeText::udf(),
         ValueText::udf(),
     ];
-    checked.chain(others).collect()
+    checked.chain(kept).chain(others).collect()
 });
 
 /// These functions, for a session that gets operators which were planned elsewhere.
