@@ -364,6 +364,20 @@ async fn the_key_of_one_dimension_does_not_order_the_cells_of_another() {
     assert_eq!(test.run(&repeated).await.len(), 6);
 }
 
+/// A total has a row for no rows: a condition that names no column stays above it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_condition_without_columns_keeps_or_drops_a_total() {
+    let test = sales().await;
+    put(&test, 0..100, 0).await;
+    test.run("BUILD CUBE c").await;
+    let having = |condition: &str| {
+        format!("SELECT count(*) FROM sales HAVING (SELECT max(id) FROM sales WHERE id < 10) {condition}")
+    };
+    test.check_hit(&having("< 0")).await;
+    assert!(test.run(&having("< 0")).await.is_empty());
+    assert_eq!(test.run(&having("> 0")).await, [["100"]]);
+}
+
 /// Segments by ranges of an external table, with a live dimension.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_live_table_may_be_the_dimension_of_files() {

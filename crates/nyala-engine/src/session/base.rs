@@ -23,6 +23,7 @@ use super::extension::SessionExtension;
 use super::interruptible_rules::{InterruptibleAnalysis, InterruptibleRule};
 use super::keys::{KeysOfTables, WithoutKeys, without_keys_before};
 use super::physical::PhysicalRules;
+use super::pinned_filters::pin_filters;
 use super::planner::NyalaPlanner;
 use super::settings::NyalaOptions;
 use super::{DATABASE, DEFAULT_SCHEMA};
@@ -118,6 +119,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
         vec![Arc::new(WithoutKeys), Arc::new(MeaningsOf(Phase::Optimizer))];
-    rules.extend(Optimizer::new().rules.into_iter().map(keep_sum_types).flat_map(without_keys_before));
+    let known = Optimizer::new().rules.into_iter();
+    rules.extend(known.map(keep_sum_types).map(pin_filters).flat_map(without_keys_before));
     rules.into_iter().map(|rule| Arc::new(InterruptibleRule(rule)) as Arc<_>).collect()
 }

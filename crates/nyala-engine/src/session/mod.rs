@@ -15,6 +15,7 @@ mod interruptible;
 mod interruptible_rules;
 mod keys;
 mod physical;
+mod pinned_filters;
 mod planner;
 mod schema;
 mod settings;

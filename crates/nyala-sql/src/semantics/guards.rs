@@ -50,7 +50,7 @@ pub fn conditions_first(filter: Filter) -> Result<Transformed<LogicalPlan>> {
 
 /// Whether an expression has another value each time it is computed. A parameter is declared so, to keep rules from
 /// computing it, but has one value for a whole run.
-fn is_volatile(expr: &Expr) -> bool {
+pub fn is_volatile(expr: &Expr) -> bool {
     let another_each_time = |expr: &Expr| {
         Ok(expr.is_volatile_node() && !matches!(expr, Expr::ScalarFunction(call) if call.name() == PARAMETER))
     };

@@ -67,7 +67,7 @@ pub use casts::{as_it_is, is_constant};
 pub use categories::check_assignment;
 pub use decimals::{DecimalsMeetFloats, exact};
 pub use driver::{lower_expr, lower_plan};
-pub use guards::PARAMETER;
+pub use guards::{PARAMETER, is_volatile};
 pub use intervals::IntervalsInOrder;
 pub use lists::lists_may_overlap;
 pub use marks::MARK;

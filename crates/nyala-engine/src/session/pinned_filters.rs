@@ -1,0 +1,94 @@
+//! Filters that must not be moved below what they are written above.
+//!
+//! DataFusion 55 pushes a condition below an aggregation if all columns that it names are grouped. One that names none comes below a
+//! total, which has a row also for no rows. A grouped `random() < 0.5` is computed anew for the condition, and a condition with
+//! `random()` is asked for other rows than those that it is about, below joins and windows, too
+//! (<https://github.com/apache/datafusion/issues/25415>; no release has the fix yet).
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use nyala_sql::semantics::is_volatile;
+
+/// The rule of DataFusion that pushes filters down.
+const PUSHING: &str = "push_down_filter";
+
+/// The rule; if it is the one that pushes filters down, it leaves such conditions where they are, and pushes the others.
+pub fn pin_filters(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
+    match rule.name() == PUSHING {
+        true => Arc::new(PinFilters(rule)),
+        false => rule,
+    }
+}
+
+#[derive(Debug)]
+struct PinFilters(Arc<dyn OptimizerRule + Send + Sync>);
+
+impl OptimizerRule for PinFilters {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let LogicalPlan::Filter(filter) = &plan else { return self.0.rewrite(plan, config) };
+        let (conditions, input) = stacked(filter);
+        let (pinned, free): (Vec<&Expr>, Vec<&Expr>) =
+            conditions.into_iter().partition(|condition| is_pinned(condition, input));
+        let Some(pinned) = conjunction(pinned.into_iter().cloned()) else {
+            return self.0.rewrite(plan, config);
+        };
+        let Some(free) = conjunction(free.into_iter().cloned()) else { return Ok(Transformed::no(plan)) };
+        let below = LogicalPlan::Filter(Filter::try_new(free, Arc::clone(input))?);
+        let rewritten = self.0.rewrite(below, config)?;
+        if !rewritten.transformed {
+            return Ok(Transformed::no(plan));
+        }
+        rewritten.map_data(|input| Ok(LogicalPlan::Filter(Filter::try_new(pinned, Arc::new(input))?)))
+    }
+}
+
+/// The conditions of filters upon each other, the lowest first, and what they are about. The rule would make one filter of them, and
+/// one condition of two that are written alike.
+fn stacked(filter: &Filter) -> (Vec<&Expr>, &Arc<LogicalPlan>) {
+    let (mut conditions, input) = match filter.input.as_ref() {
+        LogicalPlan::Filter(below) => stacked(below),
+        _ => (Vec::new(), &filter.input),
+    };
+    for condition in split_conjunction(&filter.predicate) {
+        if is_volatile(condition) || !conditions.contains(&condition) {
+            conditions.push(condition);
+        }
+    }
+    (conditions, input)
+}
+
+fn is_pinned(condition: &Expr, input: &LogicalPlan) -> bool {
+    if is_volatile(condition) {
+        return true;
+    }
+    let columns = condition.column_refs();
+    match input {
+        LogicalPlan::Aggregate(aggregate) if columns.is_empty() => has_total(aggregate),
+        LogicalPlan::Aggregate(Aggregate { group_expr, schema, .. }) => {
+            let mut keys = group_expr.iter().zip(schema.columns());
+            keys.any(|(key, column)| is_volatile(key) && columns.contains(&column))
+        }
+        // The answer of a cube may be a total.
+        LogicalPlan::Extension(_) => columns.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether there may be a row for no rows.
+fn has_total(aggregate: &Aggregate) -> bool {
+    let groups = &aggregate.group_expr;
+    groups.is_empty() || groups.iter().any(|key| matches!(key, Expr::GroupingSet(_)))
+}
