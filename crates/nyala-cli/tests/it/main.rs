@@ -98,6 +98,7 @@ mod rewrite;
 mod rewrite_joins;
 mod route;
 mod s3;
+mod same_names;
 mod secrets;
 mod segments;
 mod server;

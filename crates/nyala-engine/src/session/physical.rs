@@ -5,6 +5,8 @@ use std::sync::Arc;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_expr::OrderingRequirements;
+use datafusion::physical_optimizer::ensure_requirements::EnsureRequirements;
+use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
 use datafusion::physical_optimizer::optimizer::{
     ConfigOnlyContext, PhysicalOptimizer, PhysicalOptimizerContext, PhysicalOptimizerRule,
@@ -12,6 +14,7 @@ use datafusion::physical_optimizer::optimizer::{
 use datafusion::physical_optimizer::projection_pushdown::ProjectionPushdown;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -23,6 +26,8 @@ use super::filter_in_scan::FilterInScan;
 use super::groups_in_scan::GroupsInScan;
 use super::hide_casts::HideCasts;
 use super::insert_yields::InsertYields;
+use super::keys_by_place::KeysByPlace;
+use super::push_filters::PushFilters;
 use super::yielding::check_statement;
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -40,14 +45,7 @@ pub struct PhysicalRules {
 
 impl PhysicalRules {
     pub fn new() -> Self {
-        let all = PhysicalOptimizer::new().rules.into_iter();
-        let moves_projections = ProjectionPushdown::new().name().to_owned();
-        let mut all: Vec<Rule> = all
-            .map(|rule| match rule.name() == moves_projections {
-                true => Arc::new(BehindFilters(rule)) as Rule,
-                false => rule,
-            })
-            .collect();
+        let mut all: Vec<Rule> = PhysicalOptimizer::new().rules.into_iter().map(override_of).collect();
         all.push(Arc::new(HideCasts));
         all.push(Arc::new(InsertYields));
         Self {
@@ -87,6 +85,24 @@ impl PhysicalOptimizerRule for PhysicalRules {
     }
 }
 
+/// What takes the place of one of DataFusion's rules that makes mistakes; the others stay as they are.
+fn override_of(rule: Rule) -> Rule {
+    let name = rule.name().to_owned();
+    if name == ProjectionPushdown::new().name() {
+        return Arc::new(BehindFilters(rule));
+    }
+    if name == EnsureRequirements::new().name() {
+        return Arc::new(KeysByPlace(rule));
+    }
+    if name == FilterPushdown::new().name() {
+        return Arc::new(PushFilters { phase: FilterPushdownPhase::Pre, name });
+    }
+    if name == FilterPushdown::new_post_optimization().name() {
+        return Arc::new(PushFilters { phase: FilterPushdownPhase::Post, name });
+    }
+    rule
+}
+
 /// Whether rows go from memory through one chain of operators in one partition. Then there is nothing to
 /// divide, to exchange, to sort anew, to reorder or to push into files; and the scan itself checks
 /// whether the query was cancelled.
@@ -120,4 +136,18 @@ fn is_link(plan: &dyn ExecutionPlan) -> bool {
 /// Whether rows have the required order. Groups by a column that a condition makes constant are sorted.
 fn has_order(plan: &dyn ExecutionPlan, required: OrderingRequirements) -> bool {
     plan.equivalence_properties().ordering_satisfy_requirement(required.into_single()).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_that_has_an_override_is_found() {
+        let rules = format!("{:?}", PhysicalRules::new());
+        for (rule, times) in [("BehindFilters", 2), ("KeysByPlace", 1), ("PushFilters", 2)] {
+            assert_eq!(rules.matches(rule).count(), times, "{rule}: {rules}");
+        }
+        assert!(!rules.contains(" FilterPushdown"), "{rules}");
+    }
 }
