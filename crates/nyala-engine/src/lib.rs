@@ -50,5 +50,6 @@ pub use query::{
     OtherNodes, VERSION, from_panic, node_not_reached, not_confirmed, not_reached,
 };
 pub use session::{
-    SessionExtension, SettingValue, insert_yields, interrupted, is_yield, remove_checks, remove_yields,
+    Forgotten, SessionExtension, SettingValue, forget, forgotten, insert_yields, interrupted, is_yield,
+    remove_checks, remove_yields,
 };

@@ -99,6 +99,8 @@ const QUERIES: &[&str] = &[
     "SELECT store, sum(sum(price)) OVER (ORDER BY store) FROM sales GROUP BY store ORDER BY store",
     "SELECT store, item, sum(price) FROM sales WHERE item < 3 GROUP BY ROLLUP (store, item) \
      ORDER BY 1 NULLS FIRST, 2 NULLS FIRST",
+    // A column that a condition makes constant is NULL in totals.
+    "SELECT store, item, count(*) FROM sales WHERE store = 3 GROUP BY CUBE (store, item) ORDER BY 1, 2 LIMIT 150",
     "SELECT kind, count(*) FROM (SELECT 'sale' AS kind, item FROM sales UNION ALL SELECT 'item', item FROM items \
      UNION ALL SELECT 'none', item FROM sales WHERE id < 0) u GROUP BY kind ORDER BY kind",
     "SELECT item FROM items INTERSECT SELECT item FROM sales WHERE store = 4 ORDER BY item LIMIT 5",

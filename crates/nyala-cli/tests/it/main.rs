@@ -39,6 +39,7 @@ mod drop_segments;
 mod encryption;
 mod export;
 mod extensions;
+mod false_claims;
 mod file_tables;
 mod files;
 mod first_user;

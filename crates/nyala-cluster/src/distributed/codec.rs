@@ -11,7 +11,7 @@ use datafusion_proto::physical_plan::{
     PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
 };
 use datafusion_proto::protobuf::PhysicalPlanNode;
-use nyala_engine::{Fragment, interrupted, is_unnamed, is_unnamed_aggregate};
+use nyala_engine::{Forgotten, Fragment, forget, forgotten, interrupted, is_unnamed, is_unnamed_aggregate};
 use nyala_model::QualifiedName;
 use prost::Message;
 
@@ -33,7 +33,13 @@ struct ScanMessage {
     tags: Vec<String>,
 }
 
-/// Sends scans of shared files; the node that gets one puts its own readers in. Of marks only the input arrives.
+/// What an operator forgets, as a byte.
+const ORDER: u8 = 1;
+const VALUES: u8 = 2;
+const EVERYTHING: u8 = 3;
+
+/// Sends scans of shared files, and operators that forget claims of their input. The node that gets a scan puts its own readers
+/// in. Of marks only the input arrives.
 #[derive(Debug)]
 pub struct Codec;
 
@@ -47,7 +53,14 @@ impl PhysicalExtensionCodec for Codec {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         // A scan has none.
         if let [input] = inputs {
-            return Ok(Arc::clone(input));
+            let input = Arc::clone(input);
+            return match bytes {
+                [] => Ok(input),
+                [ORDER] => Ok(forget(input, Forgotten::Order)),
+                [VALUES] => Ok(forget(input, Forgotten::Values)),
+                [EVERYTHING] => Ok(forget(input, Forgotten::Everything)),
+                _ => internal_err!("an operator came that is not known here"),
+            };
         }
         let damaged = |error: prost::DecodeError| internal_datafusion_err!("a scan cannot be read: {error}");
         let message = ScanMessage::decode(bytes).map_err(damaged)?;
@@ -70,6 +83,14 @@ impl PhysicalExtensionCodec for Codec {
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
         if measure::is_mark(node.as_ref()) {
+            return Ok(());
+        }
+        if let Some(forgotten) = forgotten(node.as_ref()) {
+            bytes.push(match forgotten {
+                Forgotten::Order => ORDER,
+                Forgotten::Values => VALUES,
+                Forgotten::Everything => EVERYTHING,
+            });
             return Ok(());
         }
         let Some(home) = node.downcast_ref::<HomeScanExec>() else {
@@ -132,7 +153,10 @@ impl PhysicalExtensionCodec for Checks {
         _bytes: &mut Vec<u8>,
         _converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
-        not_impl_err!("`{}` is not sent to other nodes", node.name())
+        match forgotten(node.as_ref()) {
+            Some(_) => Ok(()),
+            None => not_impl_err!("`{}` is not sent to other nodes", node.name()),
+        }
     }
 
     fn try_encode_udf(&self, function: &ScalarUDF, _bytes: &mut Vec<u8>) -> Result<()> {

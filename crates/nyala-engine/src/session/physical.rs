@@ -22,7 +22,9 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use nyala_cube::scan::{HotCuboidExec, HotGroupsExec};
 
 use super::behind_filters::BehindFilters;
+use super::false_claims::WithoutFalseClaims;
 use super::filter_in_scan::FilterInScan;
+use super::forget::ForgetExec;
 use super::groups_in_scan::GroupsInScan;
 use super::hide_casts::HideCasts;
 use super::insert_yields::InsertYields;
@@ -48,10 +50,9 @@ impl PhysicalRules {
         let mut all: Vec<Rule> = PhysicalOptimizer::new().rules.into_iter().map(override_of).collect();
         all.push(Arc::new(HideCasts));
         all.push(Arc::new(InsertYields));
-        Self {
-            all,
-            few: vec![Arc::new(LimitPushdown::new()), Arc::new(FilterInScan), Arc::new(GroupsInScan)],
-        }
+        // No rule for plain plans relies on claims, but their aggregations do.
+        let limits = WithoutFalseClaims(Arc::new(LimitPushdown::new()));
+        Self { all, few: vec![Arc::new(limits), Arc::new(FilterInScan), Arc::new(GroupsInScan)] }
     }
 }
 
@@ -92,7 +93,7 @@ fn override_of(rule: Rule) -> Rule {
         return Arc::new(BehindFilters(rule));
     }
     if name == EnsureRequirements::new().name() {
-        return Arc::new(KeysByPlace(rule));
+        return Arc::new(WithoutFalseClaims(Arc::new(KeysByPlace(rule))));
     }
     if name == FilterPushdown::new().name() {
         return Arc::new(PushFilters { phase: FilterPushdownPhase::Pre, name });
@@ -122,6 +123,7 @@ fn is_link(plan: &dyn ExecutionPlan) -> bool {
         || plan.is::<FilterExec>()
         || plan.is::<AggregateExec>()
         || plan.is::<HotGroupsExec>()
+        || plan.is::<ForgetExec>()
         || plan.is::<SortExec>()
         || plan.is::<GlobalLimitExec>()
         || plan.is::<LocalLimitExec>();
@@ -145,7 +147,9 @@ mod tests {
     #[test]
     fn every_rule_that_has_an_override_is_found() {
         let rules = format!("{:?}", PhysicalRules::new());
-        for (rule, times) in [("BehindFilters", 2), ("KeysByPlace", 1), ("PushFilters", 2)] {
+        let overrides =
+            [("BehindFilters", 2), ("KeysByPlace", 1), ("PushFilters", 2), ("WithoutFalseClaims", 2)];
+        for (rule, times) in overrides {
             assert_eq!(rules.matches(rule).count(), times, "{rule}: {rules}");
         }
         assert!(!rules.contains(" FilterPushdown"), "{rules}");

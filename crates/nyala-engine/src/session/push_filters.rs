@@ -35,6 +35,8 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
 
+use super::forget::ForgetExec;
+
 type Plan = Arc<dyn ExecutionPlan>;
 type Filter = Arc<dyn PhysicalExpr>;
 type Answer = FilterPushdownPropagation<Plan>;
@@ -237,7 +239,8 @@ fn origins(node: &dyn ExecutionPlan, number: usize, input: &SchemaRef) -> Option
         || node.is::<CoalescePartitionsExec>()
         || node.is::<UnionExec>()
         || node.is::<CooperativeExec>()
-        || node.is::<BufferExec>();
+        || node.is::<BufferExec>()
+        || node.is::<ForgetExec>();
     passes_all_on.then(|| (0..input.fields().len()).map(column).collect())
 }
 

@@ -1,0 +1,75 @@
+//! Keeps the planner from relying on claims of operators that are not true.
+//!
+//! Each operator claims what its rows are: their order, columns that are constant or equal to others, unique columns, and which
+//! values lie in which partition. `EnsureRequirements` leaves out sorts and exchanges that the claims make needless, and
+//! aggregations and windows give a group as soon as a claimed order says that it is complete.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::physical_optimizer::optimizer::{
+    ConfigOnlyContext, PhysicalOptimizerContext, PhysicalOptimizerRule,
+};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
+
+use super::forget::{ForgetExec, Forgotten, forget};
+
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// A rule that relies on claims, on plans in which none is false: wrong ones are forgotten before it, and what had nothing to
+/// forget is removed after it.
+///
+/// - An aggregation by grouping sets passes on what its input claims of the columns that it groups by, though it makes them
+///   NULL (<https://github.com/apache/datafusion/issues/24421>, <https://github.com/apache/datafusion/issues/16965>), and
+///   claims that they tell rows apart. Groups were split, and ORDER BY was left out. No release has the fix yet.
+#[derive(Debug)]
+pub struct WithoutFalseClaims(pub Rule);
+
+impl PhysicalOptimizerRule for WithoutFalseClaims {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        options: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.optimize_with_context(plan, &ConfigOnlyContext::new(options))
+    }
+
+    fn optimize_with_context(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        context: &dyn PhysicalOptimizerContext,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_up(forget_false_claims)?.data;
+        let plan = self.0.optimize_with_context(plan, context)?;
+        Ok(plan.transform_up(without_idle)?.data)
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+fn forget_false_claims(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    if groups_by_sets(node.as_ref()) {
+        return Ok(Transformed::yes(forget(node, Forgotten::Everything)));
+    }
+    Ok(Transformed::no(node))
+}
+
+fn without_idle(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    Ok(match node.downcast_ref::<ForgetExec>() {
+        Some(forget) if forget.is_idle() => Transformed::yes(Arc::clone(forget.input())),
+        _ => Transformed::no(node),
+    })
+}
+
+fn groups_by_sets(node: &dyn ExecutionPlan) -> bool {
+    node.downcast_ref::<AggregateExec>().is_some_and(|aggregate| aggregate.group_expr().has_grouping_set())
+}
