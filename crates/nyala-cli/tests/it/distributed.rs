@@ -101,6 +101,10 @@ const QUERIES: &[&str] = &[
      ORDER BY 1 NULLS FIRST, 2 NULLS FIRST",
     // A column that a condition makes constant is NULL in totals.
     "SELECT store, item, count(*) FROM sales WHERE store = 3 GROUP BY CUBE (store, item) ORDER BY 1, 2 LIMIT 150",
+    // Rows of the one side that are equal are not sorted by the other side.
+    "SELECT c.store, i.name, count(*) FROM (SELECT * FROM items ORDER BY name LIMIT 30) i \
+     JOIN (SELECT item, store FROM sales ORDER BY store, id LIMIT 2000) c USING (item) \
+     GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 50",
     "SELECT kind, count(*) FROM (SELECT 'sale' AS kind, item FROM sales UNION ALL SELECT 'item', item FROM items \
      UNION ALL SELECT 'none', item FROM sales WHERE id < 0) u GROUP BY kind ORDER BY kind",
     "SELECT item FROM items INTERSECT SELECT item FROM sales WHERE store = 4 ORDER BY item LIMIT 5",

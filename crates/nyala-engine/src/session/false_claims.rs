@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -14,6 +15,8 @@ use datafusion::physical_optimizer::optimizer::{
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::joins::HashJoinExec;
 
 use super::forget::{ForgetExec, Forgotten, forget};
 
@@ -25,6 +28,8 @@ type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 /// - An aggregation by grouping sets passes on what its input claims of the columns that it groups by, though it makes them
 ///   NULL (<https://github.com/apache/datafusion/issues/24421>, <https://github.com/apache/datafusion/issues/16965>), and
 ///   claims that they tell rows apart. Groups were split, and ORDER BY was left out. No release has the fix yet.
+/// - A hash join claims the order of its left input within that of its right one, also where rows of the right one are equal
+///   (<https://github.com/apache/datafusion/issues/25052>). No release has the fix yet.
 #[derive(Debug)]
 pub struct WithoutFalseClaims(pub Rule);
 
@@ -60,7 +65,12 @@ fn forget_false_claims(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<d
     if groups_by_sets(node.as_ref()) {
         return Ok(Transformed::yes(forget(node, Forgotten::Everything)));
     }
-    Ok(Transformed::no(node))
+    let Some(forgotten) = of_left_side(node.as_ref()) else { return Ok(Transformed::no(node)) };
+    let mut sides: Vec<_> = node.children().into_iter().cloned().collect();
+    if let Some(left) = sides.first_mut() {
+        *left = forget(Arc::clone(left), forgotten);
+    }
+    Ok(Transformed::yes(replace_children_if_necessary(node, sides)?))
 }
 
 fn without_idle(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
@@ -72,4 +82,10 @@ fn without_idle(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Exec
 
 fn groups_by_sets(node: &dyn ExecutionPlan) -> bool {
     node.downcast_ref::<AggregateExec>().is_some_and(|aggregate| aggregate.group_expr().has_grouping_set())
+}
+
+/// What a join must not claim of the rows of its left side.
+fn of_left_side(node: &dyn ExecutionPlan) -> Option<Forgotten> {
+    let join = node.downcast_ref::<HashJoinExec>()?;
+    matches!(join.join_type(), JoinType::Inner | JoinType::Right).then_some(Forgotten::Order)
 }
