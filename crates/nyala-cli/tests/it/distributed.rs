@@ -99,8 +99,10 @@ const QUERIES: &[&str] = &[
     "SELECT store, sum(sum(price)) OVER (ORDER BY store) FROM sales GROUP BY store ORDER BY store",
     "SELECT store, item, sum(price) FROM sales WHERE item < 3 GROUP BY ROLLUP (store, item) \
      ORDER BY 1 NULLS FIRST, 2 NULLS FIRST",
-    // A column that a condition makes constant is NULL in totals.
+    // A column that a condition makes constant is NULL in totals, and on an optional side of a join.
     "SELECT store, item, count(*) FROM sales WHERE store = 3 GROUP BY CUBE (store, item) ORDER BY 1, 2 LIMIT 150",
+    "SELECT class, city, count(*) FROM sales JOIN items USING (item) \
+     LEFT JOIN (SELECT * FROM stores WHERE city = 'store 4') s USING (store) GROUP BY 1, 2 ORDER BY 2, 1",
     // Rows of the one side that are equal are not sorted by the other side.
     "SELECT c.store, i.name, count(*) FROM (SELECT * FROM items ORDER BY name LIMIT 30) i \
      JOIN (SELECT item, store FROM sales ORDER BY store, id LIMIT 2000) c USING (item) \

@@ -1,5 +1,5 @@
-//! Orders and constant columns of an input that do not hold above it: grouping sets make values NULL, and joins repeat rows.
-//! `tests/slt/meaning/orders.slt` has more of them.
+//! Orders and constant columns of an input that do not hold above it: grouping sets and outer joins make values NULL, joins
+//! repeat rows. `tests/slt/meaning/orders.slt` has more of them.
 
 use arrow::array::Int64Array;
 
@@ -89,6 +89,26 @@ async fn ready_plans_keep_totals_apart_from_their_groups() {
         assert_eq!(hits(&test), before + 1, "planned again: {sql}");
         assert_same(&sql, &answer, &raw(&test, &sql).await);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_of_an_optional_side_are_not_constant() {
+    let test = TestEngine::new().await;
+    days(&test).await;
+    let side = "SELECT year, k FROM days WHERE year = 2021 AND k < 10";
+    for join in [
+        format!("days a LEFT JOIN ({side}) b ON a.k = b.k"),
+        format!("({side}) b RIGHT JOIN days a ON a.k = b.k"),
+    ] {
+        let counted = format!("SELECT b.year, count(*) FROM {join} GROUP BY b.year");
+        let rows: &[&[&str]] = &[&["2021", "3"], &["NULL", "59997"]];
+        check(&test, &format!("{counted} ORDER BY b.year"), rows).await;
+        let last = format!("SELECT a.k, b.year FROM {join} ORDER BY b.year, a.k DESC LIMIT 4");
+        check(&test, &last, &[&["7", "2021"], &["4", "2021"], &["1", "2021"], &["59999", "NULL"]]).await;
+    }
+    let full = format!("days a FULL JOIN ({side}) b ON a.k = b.k GROUP BY b.year, a.month");
+    let full = format!("SELECT count(*) FROM (SELECT b.year, a.month, count(*) FROM {full}) g");
+    check(&test, &full, &[&["15"]]).await;
 }
 
 /// Operators that forget are only where there is something to forget.

@@ -16,7 +16,7 @@ use datafusion::physical_optimizer::optimizer::{
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 
 use super::forget::{ForgetExec, Forgotten, forget};
 
@@ -30,6 +30,7 @@ type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 ///   claims that they tell rows apart. Groups were split, and ORDER BY was left out. No release has the fix yet.
 /// - A hash join claims the order of its left input within that of its right one, also where rows of the right one are equal
 ///   (<https://github.com/apache/datafusion/issues/25052>). No release has the fix yet.
+/// - An outer join passes on which columns of an optional side are constant or equal, though it makes them NULL.
 #[derive(Debug)]
 pub struct WithoutFalseClaims(pub Rule);
 
@@ -65,11 +66,16 @@ fn forget_false_claims(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<d
     if groups_by_sets(node.as_ref()) {
         return Ok(Transformed::yes(forget(node, Forgotten::Everything)));
     }
-    let Some(forgotten) = of_left_side(node.as_ref()) else { return Ok(Transformed::no(node)) };
-    let mut sides: Vec<_> = node.children().into_iter().cloned().collect();
-    if let Some(left) = sides.first_mut() {
-        *left = forget(Arc::clone(left), forgotten);
+    let of_sides = of_sides(node.as_ref());
+    if of_sides == [None, None] {
+        return Ok(Transformed::no(node));
     }
+    let sides = node.children().into_iter().zip(of_sides);
+    let sides = sides.map(|(side, forgotten)| match forgotten {
+        Some(forgotten) => forget(Arc::clone(side), forgotten),
+        None => Arc::clone(side),
+    });
+    let sides = sides.collect();
     Ok(Transformed::yes(replace_children_if_necessary(node, sides)?))
 }
 
@@ -84,8 +90,21 @@ fn groups_by_sets(node: &dyn ExecutionPlan) -> bool {
     node.downcast_ref::<AggregateExec>().is_some_and(|aggregate| aggregate.group_expr().has_grouping_set())
 }
 
-/// What a join must not claim of the rows of its left side.
-fn of_left_side(node: &dyn ExecutionPlan) -> Option<Forgotten> {
-    let join = node.downcast_ref::<HashJoinExec>()?;
-    matches!(join.join_type(), JoinType::Inner | JoinType::Right).then_some(Forgotten::Order)
+/// What a join must not claim of the rows of its left side, and of its right side.
+fn of_sides(node: &dyn ExecutionPlan) -> [Option<Forgotten>; 2] {
+    let values = Some(Forgotten::Values);
+    let (join_type, is_hash_join) = if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        (join.join_type(), true)
+    } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+        (join.join_type(), false)
+    } else {
+        return [None, None];
+    };
+    match join_type {
+        JoinType::Inner if is_hash_join => [Some(Forgotten::Order), None],
+        JoinType::Left => [None, values],
+        JoinType::Right => [values, None],
+        JoinType::Full => [values, values],
+        _ => [None, None],
+    }
 }
