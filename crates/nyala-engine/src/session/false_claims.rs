@@ -4,6 +4,7 @@
 //! values lie in which partition. `EnsureRequirements` leaves out sorts and exchanges that the claims make needless, and
 //! aggregations and windows give a group as soon as a claimed order says that it is complete.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::common::JoinType;
@@ -17,6 +18,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::unnest::UnnestExec;
 
 use super::forget::{ForgetExec, Forgotten, forget};
 
@@ -31,6 +33,8 @@ type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 /// - A hash join claims the order of its left input within that of its right one, also where rows of the right one are equal
 ///   (<https://github.com/apache/datafusion/issues/25052>). No release has the fix yet.
 /// - An outer join passes on which columns of an optional side are constant or equal, though it makes them NULL.
+/// - Unnesting looks for the columns that it keeps by their names (`UnnestExec::compute_properties`), and of several with one
+///   name claims of the first what holds of the others.
 #[derive(Debug)]
 pub struct WithoutFalseClaims(pub Rule);
 
@@ -63,7 +67,7 @@ impl PhysicalOptimizerRule for WithoutFalseClaims {
 }
 
 fn forget_false_claims(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-    if groups_by_sets(node.as_ref()) {
+    if groups_by_sets(node.as_ref()) || unnests_namesakes(node.as_ref()) {
         return Ok(Transformed::yes(forget(node, Forgotten::Everything)));
     }
     let of_sides = of_sides(node.as_ref());
@@ -88,6 +92,12 @@ fn without_idle(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Exec
 
 fn groups_by_sets(node: &dyn ExecutionPlan) -> bool {
     node.downcast_ref::<AggregateExec>().is_some_and(|aggregate| aggregate.group_expr().has_grouping_set())
+}
+
+fn unnests_namesakes(node: &dyn ExecutionPlan) -> bool {
+    let schema = node.schema();
+    let mut names = BTreeSet::new();
+    node.is::<UnnestExec>() && !schema.fields().iter().all(|field| names.insert(field.name()))
 }
 
 /// What a join must not claim of the rows of its left side, and of its right side.
