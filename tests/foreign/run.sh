@@ -1,10 +1,11 @@
 #!/bin/bash
 # Asks foreign suites of PostgreSQL and of Nyala, and compares the answers: README.md beside this file.
 #
-#   run.sh [datafusion|sqlite|sqlsmith …]    all three without a name
+#   run.sh [datafusion|sqlite|sqlsmith|random …]    the first three without a name
 #
 # From the environment: NYALA (the binary), WORK (a folder for everything that is fetched and built), EVERY, FILES, SEED, CONNECTIONS
-# (how much of SQLite's corpus, and by how many connections), QUERIES (of sqlsmith), PORT (the first of three), PGBIN.
+# (how much of SQLite's corpus, and by how many connections), QUERIES (of sqlsmith), COUNT, SEED, OFF and MOST (of random: README.md),
+# PORT (the first of three), PGBIN.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -13,6 +14,7 @@ NYALA=${NYALA:-$root/target/release/nyala}
 PGBIN=${PGBIN:-/usr/lib/postgresql/15/bin}
 PORT=${PORT:-15640}
 EVERY=${EVERY:-20} FILES=${FILES:-1} SEED=${SEED:-1} CONNECTIONS=${CONNECTIONS:-2} QUERIES=${QUERIES:-20000}
+COUNT=${COUNT:-10000} OFF=${OFF:-} MOST=${MOST:-20}
 postgres="host=127.0.0.1 port=$((PORT + 2)) user=nyala dbname=nyala"
 nyala="host=127.0.0.1 port=$PORT user=nyala dbname=nyala"
 mkdir -p "$WORK"
@@ -60,13 +62,22 @@ fetch_sqlsmith() {
   echo "$WORK/sqlsmith"
 }
 
+# Random queries need no runner: Python asks both servers.
+ask_random() {
+  [ -d "$WORK/venv" ] || python3 -m venv "$WORK/venv"
+  "$WORK/venv/bin/pip" install -q $(grep -E '^(psycopg|pyarrow)' "$here/../compat/requirements.txt")
+  "$WORK/venv/bin/python" "$here/random/ask.py" --postgres "$postgres" --nyala "$nyala" --folder "$WORK/files" --count "$COUNT" --seed "$SEED" \
+    --off "$OFF" --most "$MOST" --examples | tee "$WORK/out/random.txt"
+}
+
 least() { awk -v suite="$1" '$1 == suite { print $2 }' "$here/expected.txt"; }
 
 trap stop EXIT
-CARGO_TARGET_DIR="$WORK/target" cargo build -q --release --locked --manifest-path "$here/runner/Cargo.toml"
+[ "$*" = random ] || CARGO_TARGET_DIR="$WORK/target" cargo build -q --release --locked --manifest-path "$here/runner/Cargo.toml"
 start
 failed=0
 for suite in "${@:-datafusion sqlite sqlsmith}"; do for suite in $suite; do
+  [ "$suite" != random ] || { ask_random || failed=1; continue; }
   folder=$("fetch_$suite")
   sample=(); [ "$suite" != sqlite ] || sample=(--every "$EVERY" --files "$FILES" --seed "$SEED")
   "$WORK/target/release/foreign-suites" "$suite" "$folder" --nyala "$nyala" --postgres "$postgres" --skipped "$here/skipped.txt" \
