@@ -93,6 +93,10 @@ class Aggregates:
             parts.append(Maybe("PARTITION BY ", Many([self.term(scope) for _ in range(rng.choice([1, 1, 2]))]), " "))
         frame = rng.choice(["", "", "ROWS", "RANGE", "GROUPS"]) if self.may("frames") else ""
         ordered = ordered or frame == "ROWS"
+        if ordered and not scope.unique:
+            if scope.numbered:
+                (call, ordered), frame = self.window_aggregate(type, scope), ""
+            scope.numbered = True
         keys = [self.term(scope) for _ in range(rng.choice([0, 1, 1, 2]))]
         by_value = frame == "RANGE" and self.chance(0.4) and not ordered
         if by_value:
@@ -171,7 +175,8 @@ class Aggregates:
             "dbl": [lambda: ("sum(", value(), ")"), lambda: ("avg(", value(), ")")],
             "bool": [lambda: ("bool_and(", value(), ")"), lambda: ("bool_or(", value(), ")")],
         }
-        call = self.rng.choice(calls.get(type, calls["int"]))()
+        extreme = [lambda: ("min(", value(), ")"), lambda: ("max(", value(), ")")]
+        call = self.rng.choice(calls.get(type, extreme))()
         if self.chance(0.15) and scope.groups is None:
             call = (*call, Maybe(" FILTER (WHERE ", self.predicate(scope, 0), ")"))
         return call, False

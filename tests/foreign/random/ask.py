@@ -77,17 +77,21 @@ class Run:
             self.counts[kind] += 1
             if kind.startswith("error"):
                 self.count_error(kind, right.error or found.error, sql)
-            if kind in ("different", "fault"):
+            # Of one internal error the first query is shown, and all are counted.
+            if kind == "different" or kind == "fault" and self.count_error(kind, found.error, sql):
                 self.fail(seed, query, kind, name, nyala)
+            if kind in ("different", "fault"):
                 return False
         return True
 
     def count_error(self, kind, error, sql):
+        """Counts an error by its message, and tells whether it is the first one."""
         message = re.sub(r"\d+", "#", re.sub(r"[`'\"][^`'\"]*[`'\"]", "…", error[1]))[:110]
         line = f"{kind}: {error[0]} {message}"
         self.errors[line] += 1
         if len(sql) < len(self.examples.get(line, (sql + " ", ""))[0]):
             self.examples[line] = (sql, error[1])
+        return self.errors[line] == 1
 
     def fail(self, seed, query, kind, name, nyala):
         self.failures += 1
@@ -131,8 +135,9 @@ class Run:
             print(f"{count:6} {message}")
             if self.options.examples and message in self.examples:
                 print(f"       {self.examples[message][1]}\n       {self.examples[message][0]}")
-        print(f"{self.failures} differences")
-        sys.exit(1 if self.failures else 0)
+        wrong = self.counts["different"] + self.counts["fault"]
+        print(f"{self.failures} differences shown of {wrong}")
+        sys.exit(1 if wrong else 0)
 
 
 def place_name(schema, rows, threads):

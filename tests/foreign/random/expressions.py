@@ -4,7 +4,8 @@ from nodes import Many, Maybe, Node
 from tables import TEXTS
 
 TYPES = ["int", "int", "int", "big", "num", "dbl", "text", "text", "date", "ts", "bool"]
-SQL_TYPES = {"int": "int", "big": "bigint", "num": "numeric", "dbl": "float8", "text": "text", "date": "date", "ts": "timestamp", "bool": "boolean"}
+SQL_TYPES = {"int": "int", "big": "bigint", "num": "numeric", "dbl": "float8", "text": "text", "date": "date", "ts": "timestamp"}
+SQL_TYPES |= {"bool": "boolean"}
 COMPARED = ["=", "=", "=", "<>", "<", "<=", ">", ">="]
 PATTERNS = ["a%", "%b", "%", "_", "a_c", "%a%", "", "\\%%", "x\\_y", "%B%", "_%", "a%b"]
 REGULAR = ["^a", "b$", "a.*b", "^$", "[a-c]+", "a|z", "^.{2}$", "B"]
@@ -48,6 +49,8 @@ class Scope:
     def __init__(self, columns, key=(), outer=None, groups=None, rows=None):
         self.columns, self.key, self.outer, self.groups, self.rows = columns, list(key), outer, groups, rows
         self.sets = False
+        # Where rows may be equal in all columns, two windows with total orders may number them in two ways: one is permitted.
+        self.unique, self.numbered = True, False
 
     def alone(self):
         """Without the queries around: for arguments of aggregates, which would belong to those."""
@@ -229,12 +232,13 @@ class Expressions:
         one = lambda type=kind: self.expr(type, scope, depth - 1)
         right = lambda: one() if self.chance(0.5) else self.literal(kind)
         text = rng.choice(["", "NOT "])
+        between = rng.choice(["BETWEEN ", "BETWEEN ", "BETWEEN SYMMETRIC "] if self.may("symmetric") else ["BETWEEN "])
         choices = [
             lambda: ("(", one(), f" {rng.choice(COMPARED)} ", right(), ")"),
             lambda: ("(", one(), f" {rng.choice(COMPARED)} ", right(), ")"),
             lambda: ("(", one(), f" IS {text}DISTINCT FROM ", right(), ")"),
             lambda: ("(", one(), f" IS {text}NULL)"),
-            lambda: ("(", one(), f" {text}BETWEEN ", rng.choice(["", "", "SYMMETRIC "] if self.may("symmetric") else [""]), right(), " AND ", right(), ")"),
+            lambda: ("(", one(), f" {text}{between}", right(), " AND ", right(), ")"),
             lambda: ("(", one(), f" {text}IN ", Many([right() for _ in range(rng.choice([1, 2, 3, 5]))], "(", after=")"), ")"),
             lambda: ("(", one("text"), f" {text}", rng.choice(["LIKE", "ILIKE"]), " ", self.constant(PATTERNS), ")"),
             lambda: ("(", one("text"), rng.choice([" ~ ", " ~* ", " !~ "]), self.constant(REGULAR), ")"),
@@ -262,10 +266,12 @@ class Expressions:
         if pick < 6:
             return self.make("bool", rng.choice(["(EXISTS (", "(NOT EXISTS ("]), query(rng.choice(TYPES)), "))")
         if pick < 8:
-            return self.make("bool", "(", self.expr(kind, scope, depth), f" {rng.choice(COMPARED)} {rng.choice(['ANY', 'ALL'])} (", query(kind), "))")
+            compared = f" {rng.choice(COMPARED)} {rng.choice(['ANY', 'ALL'])} ("
+            return self.make("bool", "(", self.expr(kind, scope, depth), compared, query(kind), "))")
         if pick == 8:
             compared = rng.choice(COMPARED if self.may("equal_values") else COMPARED[3:])
-            return self.make("bool", "(", self.expr(kind, scope, depth), f" {compared} (", self.one_value(kind, scope, depth), "))")
+            value = self.one_value(kind, scope, depth)
+            return self.make("bool", "(", self.expr(kind, scope, depth), f" {compared} (", value, "))")
         other = rng.choice(["int", "text"])
         row = ("(", self.expr(kind, scope, depth), ", ", self.expr(other, scope, depth), ")")
         return self.make("bool", "(", *row, rng.choice([" IN (", " NOT IN ("]), query(kind, other), "))")

@@ -17,8 +17,10 @@ class Item(Node):
 class Relation:
     """What stands in FROM: its text, its columns in the order of `*`, those that only a qualified name means, and what tells its rows apart."""
 
-    def __init__(self, node, columns, hidden=(), key=(), joined=False):
+    def __init__(self, node, columns, hidden=(), key=(), joined=False, unique=False):
         self.node, self.columns, self.hidden, self.key, self.joined = node, list(columns), list(hidden), list(key), joined
+        # Whether no two rows have the same key.
+        self.unique = unique
 
 
 class Query(Node):
@@ -179,7 +181,10 @@ class Queries(Expressions, Aggregates):
         columns = [column for column in scope.columns if column.text in texts]
         over = Scope(columns, scope.key, scope.outer, groups=keys, rows=scope)
         # PostgreSQL 15 itself takes constants among grouping sets for constants, where they should be NULL.
-        over.sets = len(keys) > 0 and all("(1 + 1)" != key.sql() and " + 0)" not in key.sql() for key in keys) and self.may("grouping_sets") and self.chance(0.25)
+        # Groups are told apart by their keys, but a grouping set may be there twice.
+        constant = any(key.sql() == "(1 + 1)" or " + 0)" in key.sql() for key in keys)
+        over.sets = len(keys) > 0 and not constant and self.may("grouping_sets") and self.chance(0.25)
+        over.unique = not over.sets
         return over, keys
 
     def group_by(self, keys, items, scope):
@@ -224,7 +229,9 @@ class Queries(Expressions, Aggregates):
             text = column.name if single and self.chance(0.3) else column.text
             found.append(Column(column.name, column.type, text, column.relation, column.text))
         key = [pair for one in relations for pair in one.key]
-        return Scope(found + hidden, key, outer if self.may("correlated") else None)
+        scope = Scope(found + hidden, key, outer if self.may("correlated") else None)
+        scope.unique = all(one.unique for one in relations)
+        return scope
 
     def relation(self, outer, depth):
         if self.fuel > 0 and depth > 0:
@@ -254,7 +261,7 @@ class Queries(Expressions, Aggregates):
         node = Node(f"{table.name}{self.rng.choice([' ', ' AS '])}{alias}", kind="relation")
         columns = [Column(column.name, column.type, f"{alias}.{column.name}", node) for column in table.columns]
         key = [(f"{alias}.id", node)] if table.key else [(column.text, node) for column in columns]
-        return Relation(node, columns, key=key)
+        return Relation(node, columns, key=key, unique=table.key)
 
     def called(self, node, alias, columns):
         columns = [Column(name, type, f"{alias}.{name}", node) for name, type in columns]
@@ -332,7 +339,7 @@ class Queries(Expressions, Aggregates):
         second = Node("(", right.node, ")") if right.joined and (self.chance(0.9) or not self.may("bare_joins")) else right.node
         if kind == "CROSS JOIN":
             node = Node(left.node, " CROSS JOIN ", second, kind="relation")
-            return Relation(node, left.columns + right.columns, left.hidden + right.hidden, key, joined=True)
+            return Relation(node, left.columns + right.columns, left.hidden + right.hidden, key, True, left.unique and right.unique)
         merged = self.mergeable(left, right)
         pick = self.rng.random()
         if merged and pick < 0.3 and self.may("using"):
@@ -345,7 +352,7 @@ class Queries(Expressions, Aggregates):
         scope = self.scope([left, right], outer if self.chance(0.2) else None)
         condition = self.join_condition(left, right, scope, kind, depth)
         node = Node(left.node, f" {kind} ", second, " ON ", condition, kind="relation")
-        return Relation(node, left.columns + right.columns, left.hidden + right.hidden, key, joined=True)
+        return Relation(node, left.columns + right.columns, left.hidden + right.hidden, key, True, left.unique and right.unique)
 
     def join_condition(self, left, right, scope, kind, depth):
         pairs = [(a, b) for a in left.columns for b in right.columns if a.type == b.type and "." in a.text and "." in b.text]
@@ -380,4 +387,4 @@ class Queries(Expressions, Aggregates):
         columns = [Column(name, types[name], name, node) for name in order]
         rest = [column for column in left.columns + right.columns if column.name not in names]
         gone = [column for column in left.columns + right.columns if column.name in names and "." in column.text]
-        return Relation(node, columns + rest, left.hidden + right.hidden + gone, key, joined=True)
+        return Relation(node, columns + rest, left.hidden + right.hidden + gone, key, True, left.unique and right.unique)
