@@ -75,7 +75,7 @@ async fn a_sound_cube_passes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn segments_are_checked_one_by_one() {
     let test = built("PARTITION BY RANGE (day) EVERY INTERVAL '1 month'").await;
-    let rows = test.run("CHECK CUBE c SAMPLE 40").await;
+    let rows = test.run("CHECK CUBE c SAMPLE 160").await;
     assert!(rows.iter().all(|row| row[3] == "ok"), "{rows:?}");
     assert_eq!(rows.iter().filter(|row| row[0] == "file").count(), 2);
     for range in ["[2024-01-01, 2024-02-01)", "[2024-02-01, 2024-03-01)"] {

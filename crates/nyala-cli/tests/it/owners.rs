@@ -74,7 +74,7 @@ async fn one_node_at_a_time_builds_a_cube() {
     assert!(made.iter().all(|segment| segment.node.0 == node && !node.is_empty()));
     let late = Change::DropSegment { segment: made[0].id };
     let late = catalog.commit_under(std::slice::from_ref(&fence), late).await.unwrap_err();
-    assert!(late.to_string().contains("another node may have taken over"), "{late}");
+    assert!(late.to_string().contains("of this node ended"), "{late}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
