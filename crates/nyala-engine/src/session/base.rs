@@ -22,6 +22,7 @@ use super::distinct_sums::keep_sum_types;
 use super::extension::SessionExtension;
 use super::interruptible_rules::{InterruptibleAnalysis, InterruptibleRule};
 use super::keys::{KeysOfTables, WithoutKeys, without_keys_before};
+use super::null_safe_joins::keep_null_equality;
 use super::physical::PhysicalRules;
 use super::pinned_filters::pin_filters;
 use super::planner::NyalaPlanner;
@@ -120,6 +121,8 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
         vec![Arc::new(WithoutKeys), Arc::new(MeaningsOf(Phase::Optimizer))];
     let known = Optimizer::new().rules.into_iter();
-    rules.extend(known.map(keep_sum_types).map(pin_filters).flat_map(without_keys_before));
+    rules.extend(
+        known.map(keep_sum_types).map(pin_filters).map(keep_null_equality).flat_map(without_keys_before),
+    );
     rules.into_iter().map(|rule| Arc::new(InterruptibleRule(rule)) as Arc<_>).collect()
 }

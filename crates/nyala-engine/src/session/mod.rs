@@ -17,6 +17,7 @@ mod interruptible;
 mod interruptible_rules;
 mod keys;
 mod keys_by_place;
+mod null_safe_joins;
 mod physical;
 mod pinned_filters;
 mod planner;
