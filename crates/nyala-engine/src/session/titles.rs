@@ -12,8 +12,8 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, cast};
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, Ident, OrderBy, OrderByKind, Query, SelectItem, SetExpr, Statement as SqlStatement,
-    Value as SqlValue, visit_expressions,
+    Distinct, Expr as SqlExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
+    Statement as SqlStatement, Value as SqlValue, visit_expressions,
 };
 use nyala_sql::error::Result;
 use nyala_sql::statement::{items_of, marked, name_casts, title_of, unmarked};
@@ -31,16 +31,7 @@ pub async fn plan(mut statement: DfStatement, state: &SessionState) -> Result<Lo
     if let DfStatement::Statement(ast) = &mut statement {
         name_casts(ast);
     }
-    let apart = with_marks(&statement);
-    let planned = state.statement_to_plan(statement).await;
-    let plan = match (planned, apart) {
-        (Err(error), Some(apart)) if is_of_names(&error) => match state.statement_to_plan(apart).await {
-            // The first error has the names that the client wrote.
-            Err(again) if is_of_names(&again) => return Err(error.into()),
-            planned => planned?,
-        },
-        (planned, _) => planned?,
-    };
+    let plan = resolved(statement, state).await?;
     match (plan, titles) {
         (plan @ (LogicalPlan::Dml(_) | LogicalPlan::Ddl(_) | LogicalPlan::Explain(_)), _) => Ok(plan),
         (plan, titles) => {
@@ -48,6 +39,59 @@ pub async fn plan(mut statement: DfStatement, state: &SessionState) -> Result<Lo
             Ok(entitled(plan, titles.as_deref().unwrap_or(&[]), zone)?)
         }
     }
+}
+
+/// The plan of a statement, if need be with names that differ.
+async fn resolved(statement: DfStatement, state: &SessionState) -> Result<LogicalPlan> {
+    let Some(apart) = with_marks(&statement) else { return Ok(state.statement_to_plan(statement).await?) };
+    if orders_behind_aliases(&statement)
+        && let Ok(plan) = state.statement_to_plan(apart.clone()).await
+    {
+        return Ok(plan);
+    }
+    match state.statement_to_plan(statement).await {
+        Err(error) if is_of_names(&error) => match state.statement_to_plan(apart).await {
+            // The first error has the names that the client wrote.
+            Err(again) if is_of_names(&again) => Err(error.into()),
+            planned => Ok(planned?),
+        },
+        planned => Ok(planned?),
+    }
+}
+
+/// Whether an expression in ORDER BY has the name of an alias. It means a column of FROM there, unless there is none: only a name on
+/// its own means the alias.
+fn orders_behind_aliases(statement: &DfStatement) -> bool {
+    let Some(query) = query_of(statement) else { return false };
+    let Some(OrderBy { kind: OrderByKind::Expressions(orders), .. }) = &query.order_by else { return false };
+    let items = items_of(query).unwrap_or(&[]);
+    let is_alias = |name: &Ident| {
+        items.iter().any(
+            |item| matches!(item, SelectItem::ExprWithAlias { alias, .. } if folded(alias) == folded(name)),
+        )
+    };
+    let keys = orders.iter().map(|order| bare(&order.expr));
+    let mut expressions = keys.filter(|key| !matches!(key, SqlExpr::Identifier(_)));
+    expressions.any(|key| has_part(key, |part| matches!(part, SqlExpr::Identifier(name) if is_alias(name))))
+}
+
+/// The expression without the brackets around it.
+fn bare(expr: &SqlExpr) -> &SqlExpr {
+    match expr {
+        SqlExpr::Nested(inner) => bare(inner),
+        other => other,
+    }
+}
+
+fn has_part(expr: &SqlExpr, is_it: impl Fn(&SqlExpr) -> bool) -> bool {
+    let found =
+        visit_expressions(
+            expr,
+            |part| {
+                if is_it(part) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            },
+        );
+    found.is_break()
 }
 
 /// The query of a statement, or of the source of an INSERT.
@@ -112,12 +156,10 @@ fn name_groupings(query: &mut Query) {
 }
 
 fn calls_grouping(expr: &SqlExpr) -> bool {
-    let is_call = |part: &SqlExpr| matches!(part, SqlExpr::Function(call) if call.name.to_string().eq_ignore_ascii_case("grouping"));
-    visit_expressions(
+    has_part(
         expr,
-        |part| if is_call(part) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) },
+        |part| matches!(part, SqlExpr::Function(call) if call.name.to_string().eq_ignore_ascii_case("grouping")),
     )
-    .is_break()
 }
 
 fn is_of_names(error: &DataFusionError) -> bool {
@@ -133,36 +175,86 @@ fn is_of_names(error: &DataFusionError) -> bool {
     }
 }
 
-/// The statement with names of their own for columns that others may have the name of; none if there are no such columns.
+/// The statement with names of their own for columns that others may have the name of; none if there are no such columns, or if ORDER
+/// BY may mean several of them.
 fn with_marks(statement: &DfStatement) -> Option<DfStatement> {
     let mut marked_statement = statement.clone();
-    let query = query_of_mut(&mut marked_statement)?;
-    let mut body = query.body.as_mut();
-    let select = loop {
+    let (select, mut keys) = first_select(query_of_mut(&mut marked_statement)?)?;
+    let Select { distinct, projection, .. } = select;
+    if let Some(Distinct::On(on)) = distinct {
+        keys.extend(on);
+    }
+    let has_any = projection.iter().any(|item| title_of(item).is_none());
+    let mut known: HashMap<String, Vec<Namesake>> = HashMap::new();
+    let mut changed = false;
+    for (position, item) in projection.iter_mut().enumerate() {
+        let Some(title) = title_of(item) else { continue };
+        let is_named = matches!(item, SelectItem::ExprWithAlias { .. });
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
+        let expr = expr.clone();
+        let namesakes = known.entry(title.clone()).or_default();
+        let is_column = !is_named && matches!(expr, SqlExpr::Identifier(_));
+        let mark = (!namesakes.is_empty() || has_any || !is_column)
+            .then(|| Ident::with_quote('"', marked(position, &title)));
+        if let Some(alias) = &mark {
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: alias.clone() };
+            changed = true;
+        }
+        namesakes.push(Namesake { expr, mark, is_named });
+    }
+    for key in keys {
+        let SqlExpr::Identifier(name) = bare(key) else { continue };
+        let Some(namesakes) = known.get(&folded(name)) else { continue };
+        let Some(first) = namesakes.first() else { continue };
+        let are_same = namesakes.iter().all(|other| other.expr == first.expr);
+        if !are_same && namesakes.iter().any(|other| other.is_named) {
+            return None;
+        }
+        // The columns that `*` stands for may have the name, too, if the item has no alias.
+        if let Some(mark) = &first.mark
+            && are_same
+            && (first.is_named || !has_any)
+        {
+            *key = SqlExpr::Identifier(mark.clone());
+        }
+    }
+    changed.then_some(marked_statement)
+}
+
+/// An item of a SELECT list among those of the same name.
+struct Namesake {
+    expr: SqlExpr,
+    /// Its new name.
+    mark: Option<Ident>,
+    /// Whether it has an alias.
+    is_named: bool,
+}
+
+/// The SELECT that names the columns of a query, and what is sorted by in terms of these.
+fn first_select(query: &mut Query) -> Option<(&mut Select, Vec<&mut SqlExpr>)> {
+    let Query { body, order_by, .. } = query;
+    let mut keys: Vec<&mut SqlExpr> = sort_keys(order_by).collect();
+    let mut body = body.as_mut();
+    loop {
         match body {
-            SetExpr::Select(select) => break select,
-            SetExpr::Query(query) => body = query.body.as_mut(),
+            SetExpr::Select(select) => return Some((select.as_mut(), keys)),
+            SetExpr::Query(query) => {
+                let Query { body: inner, order_by, .. } = query.as_mut();
+                keys.extend(sort_keys(order_by));
+                body = inner.as_mut();
+            }
             SetExpr::SetOperation { left, .. } => body = left.as_mut(),
             _ => return None,
         }
-    };
-    let has_any = select.projection.iter().any(|item| title_of(item).is_none());
-    let mut known: HashMap<String, usize> = HashMap::new();
-    let mut changed = false;
-    for (position, item) in select.projection.iter_mut().enumerate() {
-        let Some(title) = title_of(item) else { continue };
-        let count = known.entry(title.clone()).or_default();
-        *count += 1;
-        let is_column = matches!(item, SelectItem::UnnamedExpr(SqlExpr::Identifier(_)));
-        if *count == 1 && !has_any && is_column {
-            continue;
-        }
-        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
-        let alias = Ident::with_quote('"', marked(position, &title));
-        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
-        changed = true;
     }
-    changed.then_some(marked_statement)
+}
+
+fn sort_keys(order_by: &mut Option<OrderBy>) -> impl Iterator<Item = &mut SqlExpr> {
+    let orders = match order_by {
+        Some(OrderBy { kind: OrderByKind::Expressions(orders), .. }) => Some(orders),
+        _ => None,
+    };
+    orders.into_iter().flatten().map(|order| &mut order.expr)
 }
 
 /// The plan with the names that its columns have for people, and moments in the zone of the session.
