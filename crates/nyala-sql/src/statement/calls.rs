@@ -3,7 +3,7 @@
 use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Subscript, UnaryOperator, Value, ValueWithSpan,
+    FunctionArgumentClause, FunctionArguments, Ident, Subscript, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::snippets::parse_expr;
@@ -55,6 +55,25 @@ pub fn with_fewer_arguments(function: &Function) -> Option<String> {
         ("age", [time]) => Some(format!("age(current_date, {time})")),
         ("make_interval", arguments) => interval_of_parts(arguments),
         _ => None,
+    }
+}
+
+/// A number in the ORDER BY of an aggregate is a constant. DataFusion's planner takes it for the position of a column, unless it is in
+/// brackets.
+pub fn constants_in_order(function: &mut Function) {
+    let clauses = match &mut function.args {
+        FunctionArguments::List(list) => list.clauses.as_mut_slice(),
+        _ => Default::default(),
+    };
+    let orders = clauses.iter_mut().filter_map(|clause| match clause {
+        FunctionArgumentClause::OrderBy(orders) => Some(orders),
+        _ => None,
+    });
+    for order in orders.flatten().chain(&mut function.within_group) {
+        if matches!(order.expr, Expr::Value(_)) {
+            let constant = std::mem::replace(&mut order.expr, Expr::Identifier(Ident::new("")));
+            order.expr = Expr::Nested(Box::new(constant));
+        }
     }
 }
 

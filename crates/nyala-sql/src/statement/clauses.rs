@@ -9,12 +9,13 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::calls::{
-    by_pattern, called, literal_text, moment_of_word, no_element, of_interval, spell_months,
-    with_fewer_arguments,
+    by_pattern, called, constants_in_order, literal_text, moment_of_word, no_element, of_interval,
+    spell_months, with_fewer_arguments,
 };
 use super::merged_columns::merge_columns;
 use super::ordered_sets::{in_other_words, keep_titles};
 use super::quantified::{count_rows, over_list};
+use super::recursive::keep_clauses;
 use super::set_functions::{order_by_items, rows_in_list, rows_of_table, series_to_from};
 use super::snippets::{parse_expr, parse_query};
 use crate::error::{ErrorKind, QueryError, Result};
@@ -96,6 +97,7 @@ fn of_query(query: &mut Query) -> Result<()> {
     if query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some() {
         return Err(unsupported("FOR XML, FOR JSON, SETTINGS or FORMAT behind a query", "leave it out"));
     }
+    keep_clauses(query)?;
     order_by_items(query);
     of_body(&mut query.body)
 }
@@ -258,6 +260,7 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
             *expr = parse_expr(&format!("timezone({time_zone}, ({timestamp}){cast})"))?;
         }
         Expr::Function(function) if !function.within_group.is_empty() => {
+            constants_in_order(function);
             if let Some(written) = in_other_words(function)? {
                 *expr = written;
             }
@@ -268,6 +271,7 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
             }
         }
         Expr::Function(function) => {
+            constants_in_order(function);
             if let Some(written) = with_fewer_arguments(function) {
                 *expr = parse_expr(&written)?;
                 return Ok(());

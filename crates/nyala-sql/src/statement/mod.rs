@@ -30,6 +30,7 @@ mod parser;
 mod partition;
 mod plan_budget;
 mod quantified;
+mod recursive;
 mod relations;
 mod returning;
 mod roles;
