@@ -19,7 +19,7 @@ use super::interval_groups::{groups_by_length, intervals_by_length};
 use super::intervals::sort_in_order;
 use super::moments::tell_apart;
 use super::sets::{count_copies, distinct_by_groups};
-use super::subqueries::lower_subqueries;
+use super::subqueries::{Shared, lower_subqueries};
 use super::unknowns::settle_union;
 use super::zeros::equal_zeros_in_keys;
 use super::{Meaning, Phase, Scope, meanings_of};
@@ -32,7 +32,7 @@ pub fn lower_plan(
     config: &ConfigOptions,
 ) -> Result<Transformed<LogicalPlan>> {
     let meanings = meanings_of(phase);
-    let (mut joins, mut is_stale) = (0, false);
+    let (mut shared, mut is_stale) = (Shared::new(config), false);
     // The rows of a recursive query have the types that the planner gave the first ones.
     let recurs =
         phase == Phase::Types && plan.exists(|node| Ok(matches!(node, LogicalPlan::RecursiveQuery(_))))?;
@@ -46,10 +46,8 @@ pub fn lower_plan(
                     check_union(&union)?;
                     unions_meet(union)?
                 }
-                (Phase::Types, node) if recurs => of_relations(node, &mut joins)?,
-                (Phase::Types, node) => {
-                    narrow_columns(node)?.transform_data(|node| of_relations(node, &mut joins))?
-                }
+                (Phase::Types, node) if recurs => of_relations(node)?,
+                (Phase::Types, node) => narrow_columns(node)?.transform_data(of_relations)?,
                 (Phase::Optimizer, LogicalPlan::Distinct(distinct)) => distinct_by_groups(distinct)?,
                 (_, node) => Transformed::no(node),
             };
@@ -62,7 +60,10 @@ pub fn lower_plan(
                 lower_node(node, meanings, config)
             })?;
             let lowered = match phase {
-                Phase::Types => lowered.transform_data(groups_by_length)?,
+                // What is made of a subquery lies below the node, where no meaning comes any more.
+                Phase::Types => lowered
+                    .transform_data(|node| lower_subqueries(node, &mut shared))?
+                    .transform_data(groups_by_length)?,
                 Phase::Operators => lowered.transform_data(|node| Ok(equal_zeros_in_keys(node)))?,
                 _ => lowered,
             };
@@ -81,13 +82,10 @@ fn union_of(inputs: Vec<Arc<LogicalPlan>>, is_stale: bool, schema: DFSchemaRef) 
     if is_stale { Union::try_new_with_loose_types(inputs) } else { Ok(Union { inputs, schema }) }
 }
 
-/// Rewrites a node that means another relation in PostgreSQL.
-fn of_relations(node: LogicalPlan, joins: &mut usize) -> Result<Transformed<LogicalPlan>> {
-    let counted = intervals_by_length(node)?.transform_data(|node| match node {
+/// Rewrites a node that means another relation in PostgreSQL. Its expressions have no other meaning yet.
+fn of_relations(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    intervals_by_length(node)?.transform_data(|node| match node {
         LogicalPlan::Join(join) => count_copies(join),
-        node => Ok(Transformed::no(node)),
-    })?;
-    counted.transform_data(|node| lower_subqueries(node, joins))?.transform_data(|node| match node {
         LogicalPlan::Sort(sort) => Ok(sort_in_order(sort)),
         node => Ok(Transformed::no(node)),
     })
@@ -106,6 +104,12 @@ fn for_operators(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 pub fn lower_expr(expr: Expr, phase: Phase, schema: &DFSchema, config: &ConfigOptions) -> Result<Expr> {
     let scope = Scope { schema, config, is_condition: false };
     Ok(lower(expr, meanings_of(phase), &scope)?.data)
+}
+
+/// An operator that was made of expressions that have the meanings of types already.
+pub fn lower_operator(operator: Expr, schema: &DFSchema, config: &ConfigOptions) -> Result<Expr> {
+    let scope = Scope { schema, config, is_condition: false };
+    Ok(lower_part(operator, meanings_of(Phase::Types), &scope)?.data)
 }
 
 fn lower_node(
@@ -193,11 +197,14 @@ fn lower_filter(
 }
 
 fn lower(expr: Expr, meanings: &[&dyn Meaning], scope: &Scope<'_>) -> Result<Transformed<Expr>> {
-    expr.transform_up(|part| {
-        meanings.iter().try_fold(Transformed::no(part), |done, meaning| match meaning.concerns(&done.data) {
-            true => done.transform_data(|part| meaning.rewrite(part, scope)),
-            false => Ok(done),
-        })
+    expr.transform_up(|part| lower_part(part, meanings, scope))
+}
+
+/// Rewrites an expression, and none of its parts.
+fn lower_part(part: Expr, meanings: &[&dyn Meaning], scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+    meanings.iter().try_fold(Transformed::no(part), |done, meaning| match meaning.concerns(&done.data) {
+        true => done.transform_data(|part| meaning.rewrite(part, scope)),
+        false => Ok(done),
     })
 }
 

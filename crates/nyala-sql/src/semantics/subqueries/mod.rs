@@ -11,41 +11,60 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, ExprSchema, JoinType, Result, ScalarValue, not_impl_err};
+use datafusion::config::ConfigOptions;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
-use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
+use datafusion::logical_expr::utils::{
+    conjunction, merge_schema, split_conjunction, split_conjunction_owned,
+};
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, EmptyRelation, Expr, ExprSchemable, Filter, Join, Limit, LogicalPlan,
     LogicalPlanBuilder, Operator, Projection, Subquery, binary_expr, lit, not, when,
 };
 
+use super::driver::lower_operator;
 use dependent::{Outer, named, rows_of, same};
 use single::or_null;
 pub use single::{or_null_function, single_value};
 
-/// A node whose subqueries are those that DataFusion makes joins of. `count` numbers the joins of a plan.
-pub fn lower_subqueries(node: LogicalPlan, count: &mut usize) -> Result<Transformed<LogicalPlan>> {
+/// What the rewrites of one plan share.
+#[derive(Debug)]
+pub struct Shared<'c> {
+    /// The joins that were made, which are numbered.
+    joins: usize,
+    config: &'c ConfigOptions,
+}
+
+impl<'c> Shared<'c> {
+    pub fn new(config: &'c ConfigOptions) -> Self {
+        Self { joins: 0, config }
+    }
+}
+
+/// A node whose subqueries are those that DataFusion makes joins of. Its expressions have the meanings of types already, and
+/// comparisons that are made here get them here.
+pub fn lower_subqueries(node: LogicalPlan, shared: &mut Shared<'_>) -> Result<Transformed<LogicalPlan>> {
     match node {
         LogicalPlan::Values(values) if values.values.iter().flatten().any(has_subquery) => {
-            Ok(Transformed::yes(settled(rows_of(&values)?, count)?))
+            Ok(Transformed::yes(settled(rows_of(&values)?, shared)?))
         }
-        LogicalPlan::Filter(filter) if has_subquery(&filter.predicate) => lower_filter(filter, count),
-        LogicalPlan::Join(join) => lower_join(join, count),
+        LogicalPlan::Filter(filter) if has_subquery(&filter.predicate) => lower_filter(filter, shared),
+        LogicalPlan::Join(join) => lower_join(join, shared),
         LogicalPlan::Projection(_)
         | LogicalPlan::Aggregate(_)
         | LogicalPlan::Window(_)
         | LogicalPlan::Sort(_)
             if node.expressions().iter().any(has_subquery) =>
         {
-            lower_values(node, count)
+            lower_values(node, shared)
         }
         other => Ok(Transformed::no(other)),
     }
 }
 
 /// A plan that was made here, without subqueries that only became visible in it.
-fn settled(plan: LogicalPlan, count: &mut usize) -> Result<LogicalPlan> {
-    Ok(plan.transform_up(|node| lower_subqueries(node, count))?.data)
+fn settled(plan: LogicalPlan, shared: &mut Shared<'_>) -> Result<LogicalPlan> {
+    Ok(plan.transform_up(|node| lower_subqueries(node, shared))?.data)
 }
 
 fn has_subquery(expr: &Expr) -> bool {
@@ -59,11 +78,11 @@ fn has_subquery(expr: &Expr) -> bool {
 }
 
 /// In a filter unknown means false, so that IN need not tell them apart below AND and OR.
-fn lower_filter(filter: Filter, count: &mut usize) -> Result<Transformed<LogicalPlan>> {
+fn lower_filter(filter: Filter, shared: &mut Shared<'_>) -> Result<Transformed<LogicalPlan>> {
     let columns = filter.input.schema().columns();
     let input = Arc::unwrap_or_clone(filter.input);
     let mut lowering =
-        Lowering { base: input.clone(), input, count, joins: 0, changed: false, takes_totals: true };
+        Lowering { base: input.clone(), input, shared, joins: 0, changed: false, takes_totals: true };
     let parts = split_conjunction_owned(filter.predicate).into_iter();
     let parts = parts.map(|part| lowering.condition(part, true)).collect::<Result<Vec<_>>>()?;
     let predicate = conjunction(parts).unwrap_or_else(|| lit(true));
@@ -80,26 +99,26 @@ fn lower_filter(filter: Filter, count: &mut usize) -> Result<Transformed<Logical
 }
 
 /// Conditions of a join with subqueries: of an inner join they are a filter above it.
-fn lower_join(join: Join, count: &mut usize) -> Result<Transformed<LogicalPlan>> {
+fn lower_join(join: Join, shared: &mut Shared<'_>) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Subquery(lateral) = join.right.as_ref()
         && !lateral.outer_ref_columns.is_empty()
         && matches!(join.join_type, JoinType::Inner | JoinType::Left)
     {
-        return lower_lateral(&join, lateral, count);
+        return lower_lateral(&join, lateral, shared);
     }
     if let LogicalPlan::SubqueryAlias(alias) = join.right.as_ref()
         && let LogicalPlan::Subquery(lateral) = alias.input.as_ref()
         && !lateral.outer_ref_columns.is_empty()
         && matches!(join.join_type, JoinType::Inner | JoinType::Left)
     {
-        return lower_lateral(&join, lateral, count);
+        return lower_lateral(&join, lateral, shared);
     }
     let has_one = join.filter.as_ref().is_some_and(has_subquery);
     if !has_one {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
     }
     if join.join_type != JoinType::Inner {
-        return lower_outer_join(join, count);
+        return lower_outer_join(join, shared);
     }
     let filter = join.filter.clone().unwrap_or_else(|| lit(true));
     let (above, within): (Vec<_>, Vec<_>) =
@@ -107,11 +126,11 @@ fn lower_join(join: Join, count: &mut usize) -> Result<Transformed<LogicalPlan>>
     let predicate = conjunction(above).unwrap_or_else(|| lit(true));
     let joined = Arc::new(LogicalPlan::Join(Join { filter: conjunction(within), ..join }));
     let filter = Filter::try_new(predicate, joined)?;
-    Ok(Transformed::yes(lower_filter(filter, count)?.data))
+    Ok(Transformed::yes(lower_filter(filter, shared)?.data))
 }
 
 /// Subqueries in the condition of an outer join have their values beside the columns that they ask for.
-fn lower_outer_join(join: Join, count: &mut usize) -> Result<Transformed<LogicalPlan>> {
+fn lower_outer_join(join: Join, shared: &mut Shared<'_>) -> Result<Transformed<LogicalPlan>> {
     let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
     let Join { left, right, on, filter, join_type, .. } = join;
     let (mut left, mut right, mut conditions) = (left, right, Vec::new());
@@ -134,7 +153,7 @@ fn lower_outer_join(join: Join, count: &mut usize) -> Result<Transformed<Logical
         let mut lowering = Lowering {
             base: input.as_ref().clone(),
             input: input.as_ref().clone(),
-            count: &mut *count,
+            shared: &mut *shared,
             joins: 0,
             changed: false,
             takes_totals: false,
@@ -165,12 +184,16 @@ fn needed_by(expr: &Expr) -> Result<Vec<Column>> {
 }
 
 /// A LATERAL query is computed for the combinations of values that it asks for, and joined by them.
-fn lower_lateral(join: &Join, lateral: &Subquery, count: &mut usize) -> Result<Transformed<LogicalPlan>> {
-    let outer = Outer::new(&lateral.subquery, &join.left, &prefix(count))?;
+fn lower_lateral(
+    join: &Join,
+    lateral: &Subquery,
+    shared: &mut Shared<'_>,
+) -> Result<Transformed<LogicalPlan>> {
+    let outer = Outer::new(&lateral.subquery, &join.left, &prefix(shared))?;
     if outer.is_empty() {
         return Ok(Transformed::no(LogicalPlan::Join(join.clone())));
     }
-    let right = settled(outer.depend(&join.right)?, count)?;
+    let right = settled(outer.depend(&join.right)?, shared)?;
     let mut conditions = outer.belong(right.schema())?;
     conditions.extend(join.on.iter().map(|(left, right)| left.clone().eq(right.clone())));
     conditions.extend(join.filter.clone());
@@ -181,13 +204,14 @@ fn lower_lateral(join: &Join, lateral: &Subquery, count: &mut usize) -> Result<T
 }
 
 /// Subqueries whose values are needed.
-fn lower_values(node: LogicalPlan, count: &mut usize) -> Result<Transformed<LogicalPlan>> {
+fn lower_values(node: LogicalPlan, shared: &mut Shared<'_>) -> Result<Transformed<LogicalPlan>> {
     let Some(input) = node.inputs().first().map(|input| (*input).clone()) else {
         return Ok(Transformed::no(node));
     };
     let columns = node.schema().columns();
     let takes_totals = matches!(node, LogicalPlan::Projection(_));
-    let mut lowering = Lowering { base: input.clone(), input, count, joins: 0, changed: false, takes_totals };
+    let mut lowering =
+        Lowering { base: input.clone(), input, shared, joins: 0, changed: false, takes_totals };
     let exprs = match &node {
         LogicalPlan::Projection(projection) => {
             let named = projection.expr.iter().zip(projection.schema.iter());
@@ -224,24 +248,24 @@ fn lower_values(node: LogicalPlan, count: &mut usize) -> Result<Transformed<Logi
     }))
 }
 
-fn prefix(count: &mut usize) -> String {
-    *count += 1;
-    format!("__outer_{count}_")
+fn prefix(shared: &mut Shared<'_>) -> String {
+    shared.joins += 1;
+    format!("__outer_{}_", shared.joins)
 }
 
 /// Replaces subqueries in expressions over `input`, which is joined to their values.
-struct Lowering<'a> {
+struct Lowering<'a, 'c> {
     input: LogicalPlan,
     /// The input before it was joined to any value: a combination of outer values is found there.
     base: LogicalPlan,
-    count: &'a mut usize,
+    shared: &'a mut Shared<'c>,
     joins: usize,
     changed: bool,
     /// Whether DataFusion joins totals here.
     takes_totals: bool,
 }
 
-impl Lowering<'_> {
+impl Lowering<'_, '_> {
     /// A condition of a filter, in which unknown means false. `is_whole` says that the filter drops all rows for which it is not
     /// true.
     fn condition(&mut self, expr: Expr, is_whole: bool) -> Result<Expr> {
@@ -372,7 +396,7 @@ impl Lowering<'_> {
         if is_of_one_row(&subquery.subquery) {
             return Ok(lit(!negated));
         }
-        let name = prefix(self.count);
+        let name = prefix(self.shared);
         let plan = without_limit(&subquery.subquery);
         let outer = Outer::new(&plan, self.asked(&plan)?, &name)?;
         let rows = count_udaf().call(vec![lit(1_i64)]).alias(format!("{name}rows"));
@@ -381,7 +405,7 @@ impl Lowering<'_> {
                 LogicalPlanBuilder::from(plan).limit(0, Some(1))?.aggregate(Vec::<Expr>::new(), vec![rows])?
             }
             false => {
-                let depending = settled(outer.depend(&plan)?, self.count)?;
+                let depending = settled(outer.depend(&plan)?, self.shared)?;
                 let groups = outer.columns_in(depending.schema())?;
                 LogicalPlanBuilder::from(depending).aggregate(groups, vec![rows])?
             }
@@ -397,9 +421,9 @@ impl Lowering<'_> {
     fn within(&mut self, within: InSubquery) -> Result<Expr> {
         let InSubquery { expr, subquery, negated } = within;
         self.changed = true;
-        let name = prefix(self.count);
+        let name = prefix(self.shared);
         let outer = Outer::new(&subquery.subquery, self.asked(&subquery.subquery)?, &name)?;
-        let depending = settled(outer.depend(&subquery.subquery)?, self.count)?;
+        let depending = settled(outer.depend(&subquery.subquery)?, self.shared)?;
         let wanted = subquery.subquery.schema().columns().into_iter().next();
         let wanted = wanted.map(Expr::Column).unwrap_or_else(|| lit(ScalarValue::Null));
         let mut groups = outer.columns_in(depending.schema())?;
@@ -423,7 +447,9 @@ impl Lowering<'_> {
         let values = outer.renamed(values, "v")?;
         let value = named(values.schema(), &format!("{name}value"))?;
         let outer = outer.with_suffix("v");
-        self.join(&outer, values, vec![same(expr.as_ref().clone(), value.clone())])?;
+        let is_value = same(expr.as_ref().clone(), value.clone());
+        let is_value = lower_operator(is_value, &merge_schema(&[&self.input, &values]), self.shared.config)?;
+        self.join(&outer, values, vec![is_value])?;
         let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
         let is_in = when(value.is_not_null(), lit(true))
             .when(rows.clone().is_null().or(rows.clone().eq(lit(0_i64))), lit(false))
@@ -463,6 +489,7 @@ impl Lowering<'_> {
         let column = subquery.subquery.schema().columns().into_iter().next();
         let column = column.map(Expr::Column).unwrap_or_else(|| lit(ScalarValue::Null));
         let compared = binary_expr(outer.data, op, column);
+        let compared = lower_operator(compared, subquery.subquery.schema(), self.shared.config)?;
         let rows_where = |condition: Expr| {
             let filter = Filter::try_new(condition, Arc::clone(&subquery.subquery))?;
             let subquery = Subquery { subquery: Arc::new(LogicalPlan::Filter(filter)), ..subquery.clone() };
@@ -482,12 +509,12 @@ impl Lowering<'_> {
         if self.takes_totals && is_total_by_equality(plan)? {
             return Ok(Expr::ScalarSubquery(subquery));
         }
-        let name = prefix(self.count);
+        let name = prefix(self.shared);
         let outer = Outer::new(plan, self.asked(plan)?, &name)?;
         if outer.is_empty() {
             return self.constant(subquery);
         }
-        let depending = settled(outer.depend(plan)?, self.count)?;
+        let depending = settled(outer.depend(plan)?, self.shared)?;
         let value = plan.schema().columns().into_iter().next();
         let value = value.map(Expr::Column).unwrap_or_else(|| lit(ScalarValue::Null));
         let groups = outer.columns_in(depending.schema())?;
