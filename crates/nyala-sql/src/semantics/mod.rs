@@ -144,6 +144,7 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
             &decimals::PlainZero,
             &places::DecimalPlaces,
             &decimals::DecimalsMeetFloats,
+            &decimals::CaseOfNumbers,
             &quotients::ExactArithmetic,
         ],
     ),
