@@ -164,8 +164,8 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
     (
         Phase::Optimizer,
         &[
-            &rounding::Rounding { of: rounding::Of::Constants },
-            &time_texts::PlainTexts { of: rounding::Of::Constants },
+            &rounding::Rounding { of: rounding::Of::Choices },
+            &time_texts::PlainTexts { of: rounding::Of::Choices },
             &casts::KeepCasts,
             &guards::KeepCase,
             &kept_operators::KeepOperators,

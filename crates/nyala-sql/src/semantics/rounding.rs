@@ -4,11 +4,12 @@
 //! stay as they are until operators are chosen: cubes, joins and subqueries are recognised by them.
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast, cast};
 
 use super::cast_facts::{Nearest, nearest};
 use super::casts::is_constant;
+use super::decimals::CHOICES;
 use super::{Meaning, Scope};
 use crate::functions::{NearestFloat, Rint};
 
@@ -22,7 +23,30 @@ pub struct Rounding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     Constants,
+    /// Constants, and what a rule may make one of: of `coalesce(2.5, x)` it keeps 2.5.
+    Choices,
     Everything,
+}
+
+impl Of {
+    /// Whether casts of this value are among them.
+    pub fn has(self, value: &Expr) -> bool {
+        match self {
+            Self::Constants => is_constant(value),
+            Self::Choices => is_constant(value) || has_choice(value),
+            Self::Everything => true,
+        }
+    }
+}
+
+/// Whether a part of it is one of several values.
+fn has_choice(expr: &Expr) -> bool {
+    let is_choice = |part: &Expr| match part {
+        Expr::Case(_) => true,
+        Expr::ScalarFunction(call) => CHOICES.contains(&call.name()),
+        _ => false,
+    };
+    expr.exists(|part| Ok(is_choice(part))).unwrap_or(true)
 }
 
 impl Meaning for Rounding {
@@ -42,7 +66,7 @@ impl Meaning for Rounding {
         };
         let is_rounded =
             matches!(value.as_ref(), Expr::ScalarFunction(call) if call.func.inner().is::<Rint>());
-        if is_rounded || (self.of == Of::Constants && !is_constant(value)) {
+        if is_rounded || !self.of.has(value) {
             return Ok(Transformed::no(expr));
         }
         let from = value.get_type(scope.schema).ok();

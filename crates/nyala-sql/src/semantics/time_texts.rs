@@ -5,7 +5,6 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast, cast};
 
-use super::casts::is_constant;
 use super::rounding::Of;
 use super::{Meaning, Scope};
 use crate::functions::{TimeText, ValueText, is_bytes, is_plain};
@@ -66,9 +65,8 @@ impl Meaning for PlainTexts {
     }
 
     fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
-        let of_all = self.of == Of::Everything;
         written(expr, |value| {
-            value.get_type(scope.schema).is_ok_and(|of| is_plain(&of)) && (of_all || is_constant(value))
+            value.get_type(scope.schema).is_ok_and(|of| is_plain(&of)) && self.of.has(value)
         })
     }
 }
