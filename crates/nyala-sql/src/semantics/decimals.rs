@@ -7,12 +7,12 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Union, binary_expr,
     cast,
 };
 
+use super::choices::results_of;
 use super::{Meaning, Scope};
 
 /// Digits of the longest number.
@@ -62,51 +62,6 @@ impl Meaning for DecimalsMeetFloats {
     fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
         Ok(as_floats(expr, scope.schema))
     }
-}
-
-/// Gives a CASE of several types of numbers the one that holds all of them. Until DataFusion settles types, it has that of its first
-/// result, by which the operators around it would choose their own.
-#[derive(Debug)]
-pub struct CaseOfNumbers;
-
-impl Meaning for CaseOfNumbers {
-    fn name(&self) -> &'static str {
-        "case_of_numbers"
-    }
-
-    fn concerns(&self, expr: &Expr) -> bool {
-        matches!(expr, Expr::Case(case) if results(case).nth(1).is_some())
-    }
-
-    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
-        let Expr::Case(case) = expr else { return Ok(Transformed::no(expr)) };
-        let Some(common) = type_of_numbers(&case, scope.schema) else {
-            return Ok(Transformed::no(Expr::Case(case)));
-        };
-        let to_common = |result: Box<Expr>| match result.get_type(scope.schema) {
-            Ok(data_type) if data_type.is_null() || data_type == common => result,
-            _ => Box::new(cast(*result, common.clone())),
-        };
-        let Case { expr, when_then_expr, else_expr } = case;
-        let when_then_expr = when_then_expr.into_iter().map(|(when, then)| (when, to_common(then))).collect();
-        let else_expr = else_expr.map(to_common);
-        Ok(Transformed::yes(Expr::Case(Case { expr, when_then_expr, else_expr })))
-    }
-}
-
-/// The type of a CASE as DataFusion will settle it, if its results are numbers of several types.
-fn type_of_numbers(case: &Case, schema: &DFSchema) -> Option<DataType> {
-    let types = results(case).map(|result| result.get_type(schema)).collect::<Result<Vec<_>>>().ok()?;
-    let types: Vec<DataType> = types.into_iter().filter(|data_type| !data_type.is_null()).collect();
-    let (first, others) = types.split_first()?;
-    if !types.iter().all(DataType::is_numeric) || others.iter().all(|other| other == first) {
-        return None;
-    }
-    get_coerce_type_for_case_expression(others, Some(first))
-}
-
-fn results(case: &Case) -> impl Iterator<Item = &Expr> {
-    case.when_then_expr.iter().map(|(_, then)| &**then).chain(case.else_expr.as_deref())
 }
 
 /// The negative of zero is zero: DataFusion tells `-0.0` from `0.0` in sorts and arrays.
@@ -210,7 +165,7 @@ fn case_as_floats(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     let compared = case.expr.iter().map(AsRef::as_ref);
     let compares = case.expr.is_some()
         && meet(compared.chain(case.when_then_expr.iter().map(|(when, _)| &**when)), schema);
-    let chooses = meet(results(&case), schema);
+    let chooses = meet(results_of(&case), schema);
     let side = |is_concerned: bool, side: Box<Expr>| match is_concerned {
         true => Box::new(floating(*side, schema)),
         false => side,

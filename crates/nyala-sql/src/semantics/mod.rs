@@ -21,6 +21,7 @@ mod bytes;
 pub mod cast_facts;
 mod casts;
 mod categories;
+mod choices;
 mod constants;
 mod dates;
 mod decimals;
@@ -144,7 +145,8 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
             &decimals::PlainZero,
             &places::DecimalPlaces,
             &decimals::DecimalsMeetFloats,
-            &decimals::CaseOfNumbers,
+            &choices::CaseOfNumbers,
+            &choices::ShiftsOfOneType,
             &quotients::ExactArithmetic,
         ],
     ),

@@ -1,0 +1,105 @@
+//! CASE, LEAD and LAG give one of several values, whose types become one.
+//!
+//! DataFusion finds it for CASE late, and for LEAD and LAG not at all.
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
+use datafusion::logical_expr::{Case, Expr, ExprSchemable, cast};
+
+use super::integers::is_number;
+use super::{Meaning, Scope};
+
+/// Gives a CASE of several types of numbers the one that holds all of them. Until DataFusion settles types, it has that of its first
+/// result, by which the operators around it would choose their own.
+#[derive(Debug)]
+pub struct CaseOfNumbers;
+
+impl Meaning for CaseOfNumbers {
+    fn name(&self) -> &'static str {
+        "case_of_numbers"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::Case(case) if results_of(case).nth(1).is_some())
+    }
+
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        let Expr::Case(case) = expr else { return Ok(Transformed::no(expr)) };
+        let Some(common) = type_of_numbers(&case, scope.schema) else {
+            return Ok(Transformed::no(Expr::Case(case)));
+        };
+        let to_common = |result: Box<Expr>| match result.get_type(scope.schema) {
+            Ok(data_type) if data_type.is_null() || data_type == common => result,
+            _ => Box::new(cast(*result, common.clone())),
+        };
+        let Case { expr, when_then_expr, else_expr } = case;
+        let when_then_expr = when_then_expr.into_iter().map(|(when, then)| (when, to_common(then))).collect();
+        let else_expr = else_expr.map(to_common);
+        Ok(Transformed::yes(Expr::Case(Case { expr, when_then_expr, else_expr })))
+    }
+}
+
+/// The type of a CASE as DataFusion will settle it, if its results are numbers of several types.
+fn type_of_numbers(case: &Case, schema: &DFSchema) -> Option<DataType> {
+    let types = results_of(case).map(|result| result.get_type(schema)).collect::<Result<Vec<_>>>().ok()?;
+    let types: Vec<DataType> = types.into_iter().filter(|data_type| !data_type.is_null()).collect();
+    let (first, others) = types.split_first()?;
+    if !types.iter().all(DataType::is_numeric) || others.iter().all(|other| other == first) {
+        return None;
+    }
+    get_coerce_type_for_case_expression(others, Some(first))
+}
+
+/// What a CASE may give.
+pub fn results_of(case: &Case) -> impl Iterator<Item = &Expr> {
+    case.when_then_expr.iter().map(|(_, then)| &**then).chain(case.else_expr.as_deref())
+}
+
+/// Gives the value of LEAD and LAG a type that holds what they give where there is no row: DataFusion casts that to the type of the
+/// value.
+#[derive(Debug)]
+pub struct ShiftsOfOneType;
+
+impl Meaning for ShiftsOfOneType {
+    fn name(&self) -> &'static str {
+        "shifts_of_one_type"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::WindowFunction(call)
+            if call.params.args.len() == 3 && matches!(call.fun.name(), "lead" | "lag"))
+    }
+
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        let Expr::WindowFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
+        let common = match call.params.args.as_slice() {
+            [value, _, default] => type_of_both(value, default, scope.schema),
+            _ => None,
+        };
+        let Some(common) = common else { return Ok(Transformed::no(Expr::WindowFunction(call))) };
+        if let Some(value) = call.params.args.first_mut() {
+            *value = cast(std::mem::take(value), common);
+        }
+        Ok(Transformed::yes(Expr::WindowFunction(call)))
+    }
+}
+
+/// The type that holds a value and what stands for it, if that of the value does not.
+fn type_of_both(value: &Expr, default: &Expr, schema: &DFSchema) -> Option<DataType> {
+    // A whole number is an INTEGER if it can be.
+    let type_of = |expr: &Expr| match is_number(expr) {
+        true => Some(DataType::Int32),
+        false => expr.get_type(schema).ok(),
+    };
+    let (of_value, of_default) = (type_of(value)?, type_of(default)?);
+    let common = match (&of_value, &of_default) {
+        (DataType::Date32, DataType::Timestamp(..)) => of_default.clone(),
+        (one, other) if one.is_numeric() && other.is_numeric() => {
+            get_coerce_type_for_case_expression(std::slice::from_ref(other), Some(one))?
+        }
+        _ => return None,
+    };
+    (common != of_value).then_some(common)
+}
