@@ -1,4 +1,5 @@
-//! Lists of values that one expression is compared with, where DataFusion 55 wrongly merges two of them.
+//! Lists of values that one expression is compared with, where DataFusion 55 wrongly merges two of them, or takes values of rows
+//! for constants.
 //!
 //! Of `x NOT IN (1, 2) OR x NOT IN (3, 4)` it keeps the common values, finds none, and takes the condition for true:
 //! for NULL it is unknown. Of `x IN (1, 2) AND x NOT IN (1, NULL)` it keeps `x IN (2)`, which NULL makes unknown too.
@@ -11,8 +12,9 @@ use std::collections::HashSet;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, LogicalPlan, Operator, TryCast, lit};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, LogicalPlan, Operator, TryCast, binary_expr, lit};
 
+use super::guards::is_volatile;
 use super::{Meaning, Scope};
 
 /// Deepest nesting of comparisons that is taken for a list: longer lists are written with IN.
@@ -40,6 +42,62 @@ impl Meaning for DisjointLists {
             None => without_null(expr),
         })
     }
+}
+
+/// Compares with values that are computed from columns one by one. DataFusion computes a list without any row, and takes it for
+/// constant if all values are there: a CASE is NULL then, and `ceil` of it panics.
+#[derive(Debug)]
+pub struct ComputedValues;
+
+impl Meaning for ComputedValues {
+    fn name(&self) -> &'static str {
+        "computed_values"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::InList(listed) if listed.list.iter().any(is_computed))
+    }
+
+    fn rewrite(&self, expr: Expr, _: &Scope<'_>) -> Result<Transformed<Expr>> {
+        let Expr::InList(InList { expr, list, negated }) = expr else { return Ok(Transformed::no(expr)) };
+        // It must have one value for the whole list.
+        if is_volatile(&expr) {
+            return Ok(Transformed::no(Expr::InList(InList { expr, list, negated })));
+        }
+        let (computed, others): (Vec<Expr>, Vec<Expr>) = list.into_iter().partition(is_computed);
+        let (compares, joins) = match negated {
+            true => (Operator::NotEq, Operator::And),
+            false => (Operator::Eq, Operator::Or),
+        };
+        let mut comparisons = Vec::with_capacity(computed.len() + 1);
+        for value in computed {
+            comparisons.push(binary_expr(expr.as_ref().clone(), compares, value));
+        }
+        if !others.is_empty() {
+            comparisons.push(Expr::InList(InList { expr, list: others, negated }));
+        }
+        Ok(Transformed::yes(joined(comparisons, joins)))
+    }
+}
+
+fn is_computed(value: &Expr) -> bool {
+    value.any_column_refs() && !matches!(value, Expr::Column(_))
+}
+
+/// All conditions with an operator between them, nested as little as possible.
+fn joined(mut conditions: Vec<Expr>, op: Operator) -> Expr {
+    while conditions.len() > 1 {
+        let mut rest = conditions.into_iter();
+        let mut pairs = Vec::with_capacity(rest.len().div_ceil(2));
+        while let Some(one) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(other) => binary_expr(one, op, other),
+                None => one,
+            });
+        }
+        conditions = pairs;
+    }
+    conditions.pop().unwrap_or_else(|| lit(op == Operator::And))
 }
 
 /// Splits NULL off a list as an unknown value that is joined to it, so that the list is not merged with another.

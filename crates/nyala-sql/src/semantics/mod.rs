@@ -177,6 +177,7 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
         Phase::Operators,
         &[
             &zeros::EqualZeros,
+            &lists::ComputedValues,
             &overflow::Overflow,
             &rounding::Rounding { of: rounding::Of::Everything },
             &time_texts::PlainTexts { of: rounding::Of::Everything },
