@@ -537,8 +537,10 @@ impl Lowering<'_, '_> {
     /// A subquery without outer values. It may have no row, and then is NULL, whatever its column says.
     fn constant(&mut self, subquery: Subquery) -> Result<Expr> {
         let plan = subquery.subquery.as_ref();
-        let is_null = plan.schema().fields().iter().any(|field| field.is_nullable());
-        if is_null || is_of_one_row(plan) || plan.schema().fields().len() != 1 {
+        // A call may be NULL as it is planned, and be a constant once it is computed.
+        let may_be_null = plan.schema().fields().iter().any(|field| field.is_nullable());
+        let stays_null = may_be_null && has_stored_columns(plan);
+        if stays_null || is_of_one_row(plan) || plan.schema().fields().len() != 1 {
             return Ok(Expr::ScalarSubquery(subquery));
         }
         let columns = plan.schema().iter().map(|(qualifier, field)| {
@@ -562,6 +564,30 @@ fn is_of_one_row(plan: &LogicalPlan) -> bool {
         LogicalPlan::Distinct(Distinct::All(input)) => is_of_one_row(input),
         LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
         LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row, .. }) => *produce_one_row,
+        _ => false,
+    }
+}
+
+/// Whether the columns of a plan are those of tables, of which no rule makes constants.
+fn has_stored_columns(plan: &LogicalPlan) -> bool {
+    fn is_column(expr: &Expr) -> bool {
+        match expr {
+            Expr::Alias(alias) => is_column(&alias.expr),
+            other => matches!(other, Expr::Column(_)),
+        }
+    }
+    match plan {
+        LogicalPlan::TableScan(scan) => scan.source.get_logical_plan().is_none(),
+        LogicalPlan::Projection(projection) => {
+            projection.expr.iter().all(is_column) && has_stored_columns(&projection.input)
+        }
+        LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Subquery(_)
+        | LogicalPlan::Filter(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::Join(_)
+        | LogicalPlan::Distinct(_) => plan.inputs().into_iter().all(has_stored_columns),
         _ => false,
     }
 }
