@@ -16,6 +16,7 @@ use super::merged_columns::merge_columns;
 use super::ordered_sets::{in_other_words, keep_titles};
 use super::quantified::{count_rows, over_list};
 use super::recursive::keep_clauses;
+use super::select::resolve_positions_in_sets;
 use super::set_functions::{order_by_items, rows_in_list, rows_of_table, series_to_from};
 use super::snippets::{parse_expr, parse_query};
 use crate::error::{ErrorKind, QueryError, Result};
@@ -130,6 +131,7 @@ fn of_select(select: &mut Select) -> Result<()> {
             }
         }
     }
+    resolve_positions_in_sets(select);
     series_to_from(select);
     rows_in_list(select);
     keep_titles(select);

@@ -106,6 +106,25 @@ pub fn resolve_positions(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
+/// Replaces such numbers in ROLLUP, CUBE and GROUPING SETS, where the planner takes them for constants. Items behind a `*` are not
+/// counted.
+pub fn resolve_positions_in_sets(select: &mut Select) {
+    let Select { projection, group_by, .. } = select;
+    let GroupByExpr::Expressions(elements, _) = group_by else { return };
+    let counted = projection.iter().take_while(|item| item_expr(item).is_some()).count();
+    let list = projection.get(..counted).unwrap_or_default();
+    elements.iter_mut().for_each(|element| resolve_in_sets(element, list));
+}
+
+fn resolve_in_sets(element: &mut Expr, list: &[SelectItem]) {
+    if let Expr::Rollup(parts) | Expr::Cube(parts) | Expr::GroupingSets(parts) = element {
+        for leaf in parts.iter_mut().flatten() {
+            *leaf = by_position(leaf, list);
+            resolve_in_sets(leaf, list);
+        }
+    }
+}
+
 /// The outermost aggregate calls in `expr`, in the order they stand there.
 pub fn calls_in(expr: &Expr, is_aggregate: impl Fn(&str) -> bool) -> Vec<Expr> {
     let mut calls = Vec::new();
