@@ -9,7 +9,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{
     conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction_owned,
 };
-use datafusion::logical_expr::{Expr, Filter, LogicalPlan, LogicalPlanBuilder, Union};
+use datafusion::logical_expr::{Distinct, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Union};
 
 use super::categories::check_union;
 use super::decimals::unions_meet;
@@ -18,6 +18,7 @@ use super::integers::narrow_columns;
 use super::interval_groups::{groups_by_length, intervals_by_length};
 use super::intervals::sort_in_order;
 use super::moments::tell_apart;
+use super::repeated_keys::distinct_keys_once;
 use super::sets::{count_copies, distinct_by_groups};
 use super::subqueries::{Shared, lower_subqueries};
 use super::unknowns::settle_union;
@@ -48,6 +49,7 @@ pub fn lower_plan(
                 }
                 (Phase::Types, node) if recurs => of_relations(node)?,
                 (Phase::Types, node) => narrow_columns(node)?.transform_data(of_relations)?,
+                (Phase::Optimizer, LogicalPlan::Distinct(Distinct::On(on))) => distinct_keys_once(on),
                 (Phase::Optimizer, LogicalPlan::Distinct(distinct)) => distinct_by_groups(distinct)?,
                 (_, node) => Transformed::no(node),
             };

@@ -41,6 +41,7 @@ mod padding;
 mod places;
 pub mod pruning;
 mod quotients;
+mod repeated_keys;
 mod rounding;
 mod rules;
 mod sets;
@@ -178,6 +179,7 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
         &[
             &zeros::EqualZeros,
             &lists::ComputedValues,
+            &repeated_keys::RepeatedKeys,
             &overflow::Overflow,
             &rounding::Rounding { of: rounding::Of::Everything },
             &time_texts::PlainTexts { of: rounding::Of::Everything },

@@ -12,6 +12,7 @@ use super::calls::{
     by_pattern, called, constants_in_order, literal_text, moment_of_word, no_element, of_interval,
     spell_months, with_fewer_arguments,
 };
+use super::distinct_keys::keys_in_order;
 use super::merged_columns::merge_columns;
 use super::ordered_sets::{in_other_words, keep_titles};
 use super::quantified::{count_rows, over_list};
@@ -99,6 +100,7 @@ fn of_query(query: &mut Query) -> Result<()> {
         return Err(unsupported("FOR XML, FOR JSON, SETTINGS or FORMAT behind a query", "leave it out"));
     }
     keep_clauses(query)?;
+    keys_in_order(query);
     order_by_items(query);
     of_body(&mut query.body)
 }

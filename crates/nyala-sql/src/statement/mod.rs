@@ -11,6 +11,7 @@ mod conflict;
 mod copy;
 mod copy_to;
 mod dialect;
+mod distinct_keys;
 mod expansion;
 mod file_tables;
 mod given;
