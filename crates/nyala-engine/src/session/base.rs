@@ -26,6 +26,7 @@ use super::null_safe_joins::keep_null_equality;
 use super::physical::PhysicalRules;
 use super::pinned_filters::pin_filters;
 use super::planner::NyalaPlanner;
+use super::qualified_constants::keep_qualifiers;
 use super::settings::NyalaOptions;
 use super::{DATABASE, DEFAULT_SCHEMA};
 
@@ -121,8 +122,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
         vec![Arc::new(WithoutKeys), Arc::new(MeaningsOf(Phase::Optimizer))];
     let known = Optimizer::new().rules.into_iter();
-    rules.extend(
-        known.map(keep_sum_types).map(pin_filters).map(keep_null_equality).flat_map(without_keys_before),
-    );
+    let known = known.map(keep_sum_types).map(pin_filters).map(keep_null_equality).map(keep_qualifiers);
+    rules.extend(known.flat_map(without_keys_before));
     rules.into_iter().map(|rule| Arc::new(InterruptibleRule(rule)) as Arc<_>).collect()
 }

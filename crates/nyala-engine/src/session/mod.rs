@@ -22,6 +22,7 @@ mod physical;
 mod pinned_filters;
 mod planner;
 mod push_filters;
+mod qualified_constants;
 mod schema;
 mod settings;
 mod tables;

@@ -1,0 +1,76 @@
+//! Projections of constants and subqueries keep the qualifiers of their columns.
+//!
+//! DataFusion 55 merges a projection into the one below it. It drops an alias of the name that its expression has anyway, and adds it
+//! again only if it has merged anything. A projection that reads no column is not merged: its columns have lost their
+//! qualifiers, and the next check of the plan's schema fails.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+/// The rule of DataFusion that merges projections.
+const MERGING: &str = "optimize_projections";
+
+/// The rule; if it is the one that merges projections, those that read no column are put on the input of the one below first.
+pub fn keep_qualifiers(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
+    match rule.name() == MERGING {
+        true => Arc::new(KeepQualifiers(rule)),
+        false => rule,
+    }
+}
+
+#[derive(Debug)]
+struct KeepQualifiers(Arc<dyn OptimizerRule + Send + Sync>);
+
+impl OptimizerRule for KeepQualifiers {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        plan.transform_down(below_unread)?.transform_data(|plan| self.0.rewrite(plan, config))
+    }
+}
+
+/// A projection without those below it that it reads nothing of.
+fn below_unread(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Projection(projection) = &node else { return Ok(Transformed::no(node)) };
+    let is_at_risk = projection.expr.iter().any(has_own_name) && projection.expr.iter().all(reads_nothing);
+    let mut input = &projection.input;
+    while let LogicalPlan::Projection(below) = input.as_ref() {
+        input = &below.input;
+    }
+    if !is_at_risk || Arc::ptr_eq(input, &projection.input) {
+        return Ok(Transformed::no(node));
+    }
+    let moved = Projection::try_new(projection.expr.clone(), Arc::clone(input))?;
+    Ok(Transformed::yes(LogicalPlan::Projection(moved)))
+}
+
+/// Whether an alias adds a qualifier, and nothing else.
+fn has_own_name(expr: &Expr) -> bool {
+    matches!(expr, Expr::Alias(alias)
+        if alias.relation.is_some() && alias.expr.schema_name().to_string() == alias.name)
+}
+
+fn reads_nothing(expr: &Expr) -> bool {
+    !expr.any_column_refs() && !expr.exists(|part| Ok(is_correlated(part))).unwrap_or(true)
+}
+
+fn is_correlated(part: &Expr) -> bool {
+    let subquery = match part {
+        Expr::ScalarSubquery(subquery) => subquery,
+        Expr::Exists(exists) => &exists.subquery,
+        Expr::InSubquery(within) => &within.subquery,
+        Expr::SetComparison(comparison) => &comparison.subquery,
+        _ => return false,
+    };
+    !subquery.outer_ref_columns.is_empty()
+}
