@@ -28,6 +28,7 @@ use super::pinned_filters::pin_filters;
 use super::planner::NyalaPlanner;
 use super::qualified_constants::keep_qualifiers;
 use super::settings::NyalaOptions;
+use super::union_names::keep_union_names;
 use super::{DATABASE, DEFAULT_SCHEMA};
 
 /// Made once for an engine: to register some hundred functions takes longer than all else that opens a snapshot, and
@@ -123,6 +124,6 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         vec![Arc::new(WithoutKeys), Arc::new(MeaningsOf(Phase::Optimizer))];
     let known = Optimizer::new().rules.into_iter();
     let known = known.map(keep_sum_types).map(pin_filters).map(keep_null_equality).map(keep_qualifiers);
-    rules.extend(known.flat_map(without_keys_before));
+    rules.extend(known.map(keep_union_names).flat_map(without_keys_before));
     rules.into_iter().map(|rule| Arc::new(InterruptibleRule(rule)) as Arc<_>).collect()
 }

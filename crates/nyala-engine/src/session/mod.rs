@@ -28,6 +28,7 @@ mod settings;
 mod tables;
 mod temporary;
 pub mod titles;
+mod union_names;
 mod views;
 mod windows;
 mod yielding;
