@@ -184,25 +184,34 @@ fn case_as_floats(case: Case, schema: &DFSchema) -> Transformed<Expr> {
 }
 
 /// Columns of a UNION that are decimals on one side and floating-point numbers on another.
-pub fn unions_meet(union: Union) -> Result<Transformed<LogicalPlan>> {
+pub fn unions_meet(union: Union) -> Result<Transformed<Union>> {
+    one_kind(union, DataType::is_decimal, DataType::is_floating, floating)
+}
+
+/// Unifies columns of a UNION that are of one kind in some inputs, and of another in others.
+pub fn one_kind(
+    union: Union,
+    one: fn(&DataType) -> bool,
+    other: fn(&DataType) -> bool,
+    unified: fn(Expr, &DFSchema) -> Expr,
+) -> Result<Transformed<Union>> {
     let is_of = |at: usize, kind: fn(&DataType) -> bool| {
         union.inputs.iter().any(|input| {
             let fields = input.schema().fields();
             fields.get(at).is_some_and(|field| kind(field.data_type()))
         })
     };
-    let mixed: Vec<bool> = (0..union.schema.fields().len())
-        .map(|at| is_of(at, DataType::is_decimal) && is_of(at, DataType::is_floating))
-        .collect();
+    let mixed: Vec<bool> =
+        (0..union.schema.fields().len()).map(|at| is_of(at, one) && is_of(at, other)).collect();
     if !mixed.contains(&true) {
-        return Ok(Transformed::no(LogicalPlan::Union(union)));
+        return Ok(Transformed::no(union));
     }
     let inputs = union.inputs.into_iter().map(|input| {
         let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
         let columns = columns.into_iter().zip(&mixed).map(|(column, is_mixed)| {
             let (relation, name) = column.qualified_name();
             match is_mixed {
-                true => floating(column, input.schema()).alias_qualified(relation, name),
+                true => unified(column, input.schema()).alias_qualified(relation, name),
                 false => column,
             }
         });
@@ -211,7 +220,7 @@ pub fn unions_meet(union: Union) -> Result<Transformed<LogicalPlan>> {
         Ok(Arc::new(LogicalPlan::Projection(projection)))
     });
     let inputs = inputs.collect::<Result<Vec<_>>>()?;
-    Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+    Ok(Transformed::yes(Union::try_new_with_loose_types(inputs)?))
 }
 
 /// Whether there are decimals and floating-point numbers among the sides.

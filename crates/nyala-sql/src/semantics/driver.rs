@@ -22,6 +22,7 @@ use super::repeated_keys::distinct_keys_once;
 use super::sets::{count_copies, distinct_by_groups};
 use super::subqueries::{Shared, lower_subqueries};
 use super::unknowns::settle_union;
+use super::widths::unions_of_one_width;
 use super::zeros::equal_zeros_in_keys;
 use super::{Meaning, Phase, Scope, meanings_of};
 use crate::functions::constants_for_rows;
@@ -45,7 +46,8 @@ pub fn lower_plan(
                 (Phase::Types, LogicalPlan::Union(union)) => {
                     let union = settle_union(union_of(union.inputs, is_stale, union.schema)?)?;
                     check_union(&union)?;
-                    unions_meet(union)?
+                    let union = unions_meet(union)?.transform_data(unions_of_one_width)?;
+                    union.map_data(|union| Ok(LogicalPlan::Union(union)))?
                 }
                 (Phase::Types, node) if recurs => of_relations(node)?,
                 (Phase::Types, node) => narrow_columns(node)?.transform_data(of_relations)?,

@@ -53,6 +53,7 @@ mod times;
 mod unknowns;
 mod unnamed;
 mod uuids;
+mod widths;
 mod written_types;
 mod zeros;
 mod zones;
@@ -149,6 +150,7 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
             &choices::CaseOfNumbers,
             &choices::ShiftsOfOneType,
             &quotients::ExactArithmetic,
+            &widths::DecimalsOfOneWidth,
         ],
     ),
     (

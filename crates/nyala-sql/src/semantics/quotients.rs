@@ -71,7 +71,7 @@ impl Meaning for ExactArithmetic {
     }
 }
 
-fn is_comparison(op: Operator) -> bool {
+pub fn is_comparison(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
@@ -116,7 +116,7 @@ fn digits_of_both(left: &DataType, right: &DataType) -> i16 {
     whole(precision, scale).max(whole(other, other_scale)) + i16::from(scale.max(other_scale))
 }
 
-fn is_wide(data_type: &DataType) -> bool {
+pub fn is_wide(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Decimal256(..))
 }
 

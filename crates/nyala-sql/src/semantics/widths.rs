@@ -1,0 +1,146 @@
+//! Decimals of 128 and of 256 bits that meet become decimals of 256 bits.
+//!
+//! Results that may have more than 38 digits, such as those of two roundings, have 256 bits. DataFusion 55 knows a common type of both
+//! in arithmetic alone: elsewhere it fails, or refuses the statement.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Subquery, Union, cast};
+
+use super::decimals::{CHOICES, one_kind};
+use super::quotients::{is_comparison, is_wide};
+use super::{Meaning, Scope};
+use crate::functions::wide;
+
+/// Casts decimals that meet wider ones.
+#[derive(Debug)]
+pub struct DecimalsOfOneWidth;
+
+impl Meaning for DecimalsOfOneWidth {
+    fn name(&self) -> &'static str {
+        "decimals_of_one_width"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::BinaryExpr(binary) => is_comparison(binary.op),
+            Expr::ScalarFunction(call) => takes_one_type(call.func.name()),
+            Expr::Between(_)
+            | Expr::InList(_)
+            | Expr::Case(_)
+            | Expr::InSubquery(_)
+            | Expr::SetComparison(_) => true,
+            _ => false,
+        }
+    }
+
+    fn rewrite(&self, mut expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        let changed = match &mut expr {
+            Expr::InSubquery(within) => widen_rows(&mut within.expr, &mut within.subquery, scope.schema)?,
+            Expr::SetComparison(compared) => {
+                widen_rows(&mut compared.expr, &mut compared.subquery, scope.schema)?
+            }
+            other => {
+                let mut changed = false;
+                for sides in sides_of(other) {
+                    changed |= widen(sides, scope.schema);
+                }
+                changed
+            }
+        };
+        Ok(Transformed::new_transformed(expr, changed))
+    }
+}
+
+/// The same for columns of a UNION.
+pub fn unions_of_one_width(union: Union) -> Result<Transformed<Union>> {
+    one_kind(union, is_narrow, is_wide, widened)
+}
+
+fn takes_one_type(function: &str) -> bool {
+    CHOICES.contains(&function) || function == "make_array"
+}
+
+fn is_narrow(data_type: &DataType) -> bool {
+    data_type.is_decimal() && !is_wide(data_type)
+}
+
+/// The parts of an expression that must be of one type.
+fn sides_of(expr: &mut Expr) -> Vec<Vec<&mut Expr>> {
+    match expr {
+        Expr::BinaryExpr(binary) if is_comparison(binary.op) => {
+            vec![vec![binary.left.as_mut(), binary.right.as_mut()]]
+        }
+        Expr::Between(between) => {
+            vec![vec![between.expr.as_mut(), between.low.as_mut(), between.high.as_mut()]]
+        }
+        Expr::InList(listed) => {
+            vec![std::iter::once(listed.expr.as_mut()).chain(listed.list.iter_mut()).collect()]
+        }
+        Expr::Case(case) => {
+            let has_value = case.expr.is_some();
+            let mut compared: Vec<&mut Expr> = case.expr.as_deref_mut().into_iter().collect();
+            let mut chosen: Vec<&mut Expr> = case.else_expr.as_deref_mut().into_iter().collect();
+            for (when, then) in &mut case.when_then_expr {
+                if has_value {
+                    compared.push(when.as_mut());
+                }
+                chosen.push(then.as_mut());
+            }
+            vec![compared, chosen]
+        }
+        Expr::ScalarFunction(call) if takes_one_type(call.func.name()) => {
+            vec![call.args.iter_mut().collect()]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Casts the narrow ones of the sides, if there is a wide one. Tells whether it did.
+fn widen(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let (mut has_narrow, mut has_wide) = (false, false);
+    for side in &sides {
+        let Ok(data_type) = side.get_type(schema) else { continue };
+        has_narrow |= is_narrow(&data_type);
+        has_wide |= is_wide(&data_type);
+    }
+    if !(has_narrow && has_wide) {
+        return false;
+    }
+    for side in sides {
+        *side = widened(std::mem::take(side), schema);
+    }
+    true
+}
+
+/// Casts a value, or the rows of the subquery that it is compared with. Tells whether it did.
+fn widen_rows(value: &mut Expr, rows: &mut Subquery, schema: &DFSchema) -> Result<bool> {
+    let plan = &rows.subquery;
+    let columns = plan.schema().columns();
+    let (Ok(of_value), [column]) = (value.get_type(schema), columns.as_slice()) else { return Ok(false) };
+    let column = Expr::Column(column.clone());
+    let of_rows = column.get_type(plan.schema())?;
+    if is_narrow(&of_value) && is_wide(&of_rows) {
+        *value = widened(std::mem::take(value), schema);
+        return Ok(true);
+    }
+    if !(is_wide(&of_value) && is_narrow(&of_rows)) {
+        return Ok(false);
+    }
+    let (relation, name) = column.qualified_name();
+    let cell = widened(column, plan.schema()).alias_qualified(relation, name);
+    let projection = Projection::try_new(vec![cell], Arc::clone(plan))?;
+    rows.subquery = Arc::new(LogicalPlan::Projection(projection));
+    Ok(true)
+}
+
+/// A decimal of 256 bits; other values as they are.
+fn widened(expr: Expr, schema: &DFSchema) -> Expr {
+    match expr.get_type(schema) {
+        Ok(data_type) if is_narrow(&data_type) => cast(expr, wide(&data_type)),
+        _ => expr,
+    }
+}
