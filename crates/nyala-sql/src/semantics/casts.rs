@@ -42,14 +42,21 @@ fn kept(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
             (is_constant(right) && hide(left, schema)) || (is_constant(left) && hide(right, schema))
         }
+        // It becomes two comparisons.
+        Expr::Between(Between { expr, low, high, .. }) if is_constant(expr) => {
+            let is_low_hidden = hide(low, schema);
+            hide(high, schema) || is_low_hidden
+        }
         Expr::Between(Between { expr, low, high, .. }) => {
-            // It becomes two comparisons.
             (is_constant(low) || is_constant(high)) && hide(expr, schema)
         }
         Expr::InList(InList { expr, list, .. }) if is_constant(expr) => {
             list.iter_mut().map(|item| hide(item, schema)).filter(|hidden| *hidden).count() > 0
         }
         Expr::InList(InList { expr, list, .. }) => list.iter().all(is_constant) && hide(expr, schema),
+        Expr::Case(Case { expr: Some(expr), when_then_expr, .. }) if is_constant(expr) => {
+            when_then_expr.iter_mut().map(|(when, _)| hide(when, schema)).filter(|hidden| *hidden).count() > 0
+        }
         Expr::Case(Case { expr: Some(expr), .. }) => hide(expr, schema),
         // A list of constants becomes IN.
         Expr::ScalarFunction(call) if call.name() == "array_has" => match call.args.as_mut_slice() {
