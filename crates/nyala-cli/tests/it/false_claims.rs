@@ -1,7 +1,7 @@
 //! Orders and constant columns of an input that do not hold above it: grouping sets and outer joins make values NULL, joins
 //! repeat rows. `tests/slt/meaning/orders.slt` has more of them.
 
-use arrow::array::Int64Array;
+use arrow::array::{Date32Array, Int64Array, TimestampMicrosecondArray};
 
 use crate::batch;
 use crate::harness::{TestEngine, assert_same, sorted};
@@ -44,6 +44,30 @@ async fn columns_that_a_condition_makes_constant_are_null_in_totals() {
         .await;
     let numbered = format!("SELECT year, row_number() OVER (ORDER BY year, month) FROM ({grouped}) g");
     check(&test, &format!("{numbered} ORDER BY 2 DESC LIMIT 2"), &[&["NULL", "14"], &["2021", "13"]]).await;
+}
+
+/// All timestamps of a day were taken for its midnight.
+#[tokio::test(flavor = "multi_thread")]
+async fn casts_that_merge_values_tell_no_bounds_of_columns() {
+    let test = TestEngine::new().await;
+    let ids = || 1..=20_000;
+    // From 10 o'clock on 2024-01-01 on, minute by minute, beside 2024-01-04.
+    let minutes = batch!(
+        "id" => Int64Array::from_iter_values(ids()),
+        "t" => TimestampMicrosecondArray::from_iter_values(ids().map(|i| (1_704_103_200 + 60 * i) * 1_000_000)),
+        "d" => Date32Array::from_value(19_726, 20_000),
+    );
+    test.table("minutes", &[minutes]).await;
+    for (condition, rows) in [
+        ("t::date < DATE '2025-01-01' AND id > 5", "19995"),
+        ("t::date < d", "3719"),
+        ("3 NOT BETWEEN 2 AND DATE '2024-01-01' - d", "20000"),
+        ("t::date = DATE '2024-01-01'", "839"),
+    ] {
+        check(&test, &format!("SELECT count(*) FROM minutes WHERE {condition}"), &[&[rows]]).await;
+    }
+    let sql = "SELECT id FROM minutes WHERE t::date = DATE '2024-01-01' ORDER BY t DESC LIMIT 2";
+    check(&test, sql, &[&["839"], &["838"]]).await;
 }
 
 /// PostgreSQL 15 leaves the sort out, too.

@@ -12,9 +12,9 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use nyala_sql::semantics::as_it_is;
-use nyala_sql::semantics::pruning::misleads;
+use nyala_sql::semantics::pruning::{hidden_cast, misleads};
 
-/// Hides casts in the predicates of Parquet scans.
+/// Hides casts in the predicates of Parquet scans, and shows those that other rules must not see.
 #[derive(Debug)]
 pub struct HideCasts;
 
@@ -40,7 +40,7 @@ impl PhysicalOptimizerRule for HideCasts {
     }
 }
 
-/// The same scan with such casts hidden; none if it has none.
+/// The same scan with such casts hidden, and others shown; none if it has neither.
 fn in_scan(node: &dyn ExecutionPlan, options: &ConfigOptions) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let scan = node.downcast_ref::<DataSourceExec>();
     let Some((files, source)) = scan.and_then(|scan| scan.downcast_to_file_source::<ParquetSource>()) else {
@@ -49,6 +49,9 @@ fn in_scan(node: &dyn ExecutionPlan, options: &ConfigOptions) -> Result<Option<A
     let Some(predicate) = source.filter() else { return Ok(None) };
     let schema = files.file_source().table_schema().table_schema();
     let hidden = predicate.transform_up(|expr| {
+        if let Some(cast) = hidden_cast(&expr, schema).cloned() {
+            return Ok(Transformed::yes(cast));
+        }
         if !misleads(expr.as_ref(), schema) {
             return Ok(Transformed::no(expr));
         }

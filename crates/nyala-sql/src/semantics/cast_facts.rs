@@ -46,6 +46,22 @@ pub fn can_be_undone(from: &DataType, to: &DataType) -> bool {
     }
 }
 
+/// Whether a cast makes different values of different ones, as far as is known.
+pub fn tells_apart(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Date32, Date64, Dictionary, Float32, Float64, Int8, Int16, Int32, Timestamp};
+    let is_exact = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal();
+    match (from, to) {
+        _ if from == to => true,
+        (Dictionary(_, from), to) => tells_apart(from, to),
+        (from, Dictionary(_, to)) => tells_apart(from, to),
+        (Timestamp(unit, _), Timestamp(finer, _)) => finer >= unit && can_be_undone(from, to),
+        (Date32, Date64 | Timestamp(..)) | (Date64, Timestamp(..)) => true,
+        (Int8 | Int16 | Int32 | Float32, Float64) => true,
+        (from, to) if is_exact(from) && is_exact(to) => always_fits(from, to),
+        (from, to) => from.is_string() && to.is_string(),
+    }
+}
+
 /// Whether clocks of a time zone show the same as timestamps without a zone.
 fn is_utc(zone: &str) -> bool {
     matches!(zone, "UTC" | "Z" | "Etc/UTC" | "+00:00")

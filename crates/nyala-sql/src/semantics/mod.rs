@@ -22,6 +22,7 @@ pub mod cast_facts;
 mod casts;
 mod categories;
 mod choices;
+mod compared_casts;
 mod constants;
 mod dates;
 mod decimals;
@@ -186,6 +187,7 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
             &rounding::Rounding { of: rounding::Of::Everything },
             &time_texts::PlainTexts { of: rounding::Of::Everything },
             &bounded::BoundCalls,
+            &compared_casts::ComparedCasts,
         ],
     ),
 ];

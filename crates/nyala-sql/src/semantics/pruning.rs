@@ -7,15 +7,37 @@
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::expressions::{CastExpr, TryCastExpr};
-use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction, split_conjunction};
 
 use super::cast_facts::{can_be_undone, keeps_order};
+use super::casts::AsItIs;
 
 /// The conditions of a conjunction that the bounds of their columns decide.
 pub fn ordered_part(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Arc<dyn PhysicalExpr> {
-    let parts = split_conjunction(filter).into_iter().filter(|part| is_ordered(part, schema)).cloned();
-    conjunction(parts.collect::<Vec<_>>())
+    let parts = split_conjunction(filter).into_iter().map(|part| with_casts_shown(part, schema));
+    conjunction(parts.filter(|part| is_ordered(part, schema)).collect::<Vec<_>>())
+}
+
+fn with_casts_shown(condition: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Arc<dyn PhysicalExpr> {
+    let shown = Arc::clone(condition).transform_up(|part| {
+        let hidden = hidden_cast(&part, schema).cloned();
+        Ok(hidden.map_or_else(|| Transformed::no(part), Transformed::yes))
+    });
+    shown.map_or_else(|_| Arc::clone(condition), |shown| shown.data)
+}
+
+/// What a function hides from the optimizer; none if bounds tell nothing about it.
+pub fn hidden_cast<'a>(
+    expr: &'a Arc<dyn PhysicalExpr>,
+    schema: &Schema,
+) -> Option<&'a Arc<dyn PhysicalExpr>> {
+    let call = expr.downcast_ref::<ScalarFunctionExpr>()?;
+    match call.args() {
+        [hidden] if call.fun().inner().is::<AsItIs>() && !misleads(hidden.as_ref(), schema) => Some(hidden),
+        _ => None,
+    }
 }
 
 fn is_ordered(condition: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
