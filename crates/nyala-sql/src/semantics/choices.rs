@@ -96,6 +96,13 @@ fn type_of_both(value: &Expr, default: &Expr, schema: &DFSchema) -> Option<DataT
     let (of_value, of_default) = (type_of(value)?, type_of(default)?);
     let common = match (&of_value, &of_default) {
         (DataType::Date32, DataType::Timestamp(..)) => of_default.clone(),
+        // A decimal beside a floating-point number becomes one, too.
+        (DataType::Float64, _) => return None,
+        (one, other)
+            if one.is_numeric() && other.is_numeric() && (one.is_floating() || other.is_floating()) =>
+        {
+            DataType::Float64
+        }
         (one, other) if one.is_numeric() && other.is_numeric() => {
             get_coerce_type_for_case_expression(std::slice::from_ref(other), Some(one))?
         }

@@ -15,6 +15,7 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, LogicalPlan, Operator, TryCast, binary_expr, lit};
 
 use super::guards::is_volatile;
+use super::rounding::has_choice;
 use super::{Meaning, Scope};
 
 /// Deepest nesting of comparisons that is taken for a list: longer lists are written with IN.
@@ -44,8 +45,8 @@ impl Meaning for DisjointLists {
     }
 }
 
-/// Compares with values that are computed from columns one by one. DataFusion computes a list without any row, and takes it for
-/// constant if all values are there: a CASE is NULL then, and `ceil` of it panics.
+/// Compares one by one with values that are chosen by columns. DataFusion computes a list without any row, and takes it for
+/// constant if each is one value then: a CASE is NULL, and `ceil` of it panics.
 #[derive(Debug)]
 pub struct ComputedValues;
 
@@ -55,7 +56,10 @@ impl Meaning for ComputedValues {
     }
 
     fn concerns(&self, expr: &Expr) -> bool {
-        matches!(expr, Expr::InList(listed) if listed.list.iter().any(is_computed))
+        // One value that is seen to be none for the whole list is enough.
+        let is_seen = |value: &Expr| value.any_column_refs() && !has_choice(value);
+        matches!(expr, Expr::InList(listed)
+            if listed.list.iter().any(is_computed) && !listed.list.iter().any(is_seen))
     }
 
     fn rewrite(&self, expr: Expr, _: &Scope<'_>) -> Result<Transformed<Expr>> {
@@ -81,7 +85,7 @@ impl Meaning for ComputedValues {
 }
 
 fn is_computed(value: &Expr) -> bool {
-    value.any_column_refs() && !matches!(value, Expr::Column(_))
+    value.any_column_refs() && has_choice(value)
 }
 
 /// All conditions with an operator between them, nested as little as possible.

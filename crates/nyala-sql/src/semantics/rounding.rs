@@ -40,7 +40,7 @@ impl Of {
 }
 
 /// Whether a part of it is one of several values.
-fn has_choice(expr: &Expr) -> bool {
+pub fn has_choice(expr: &Expr) -> bool {
     let is_choice = |part: &Expr| match part {
         Expr::Case(_) => true,
         Expr::ScalarFunction(call) => CHOICES.contains(&call.name()),

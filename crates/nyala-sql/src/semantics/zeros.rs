@@ -7,9 +7,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
-use datafusion::logical_expr::{
-    Case, Expr, ExprSchemable, Join, LogicalPlan, Operator, binary_expr, lit, when,
-};
+use datafusion::logical_expr::{Case, Expr, ExprSchemable, Join, LogicalPlan, Operator, binary_expr, lit};
 
 use super::{Meaning, Scope};
 
@@ -45,7 +43,7 @@ impl Meaning for EqualZeros {
             Expr::Case(case) if case.expr.as_ref().is_some_and(|value| is_float(value, schema)) => {
                 Transformed::yes(Expr::Case(case_of(case, schema)))
             }
-            Expr::ScalarFunction(call) if call.func.name() == "nullif" => null_if(call, schema)?,
+            Expr::ScalarFunction(call) if call.func.name() == "nullif" => null_if(call, schema),
             Expr::WindowFunction(mut call) => {
                 let params = &mut call.params;
                 let keys = params.order_by.iter_mut().map(|by| &mut by.expr).chain(&mut params.partition_by);
@@ -102,15 +100,16 @@ fn case_of(case: Case, schema: &DFSchema) -> Case {
     Case { expr: case.expr.map(compared), when_then_expr: arms.collect(), else_expr: case.else_expr }
 }
 
-/// `nullif(a, b)` as `CASE WHEN a IS DISTINCT FROM b THEN a END`: what it gives keeps its sign.
-fn null_if(call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let [one, other] = call.args.as_slice() else { return Ok(Transformed::no(Expr::ScalarFunction(call))) };
-    let (of_one, of_other) = (zero_of(one, schema), zero_of(other, schema));
-    if of_one.is_none() || of_one != of_other || one.is_volatile() {
-        return Ok(Transformed::no(Expr::ScalarFunction(call)));
+/// `nullif(a + 0, b + 0)`.
+fn null_if(mut call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
+    let are_alike = match call.args.as_slice() {
+        [one, other] => is_float(one, schema) && zero_of(one, schema) == zero_of(other, schema),
+        _ => false,
+    };
+    if are_alike {
+        call.args = call.args.into_iter().map(|value| plus_zero(value, schema)).collect();
     }
-    let differ = binary_expr(one.clone(), Operator::IsDistinctFrom, other.clone());
-    Ok(Transformed::yes(when(differ, one.clone()).end()?))
+    Transformed::new_transformed(Expr::ScalarFunction(call), are_alike)
 }
 
 /// Whether the value is a zero, or is not known yet.
