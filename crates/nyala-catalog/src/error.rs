@@ -132,7 +132,8 @@ pub enum CatalogError {
     /// A catalog is moved into an empty one only.
     #[error("the shared catalog has entries already; name a database that has none")]
     NotEmpty,
-    /// The right to do this work has ended: what was begun is given up. Run the statement again.
+    /// A lease of this node has ended, and with it the job that held it: nothing more of the job is committed. Run the statement
+    /// again.
     #[error("lease `{lease}` of this node ended{}; run the statement again", why_ended(*is_shared))]
     LeaseLost {
         /// Its name.

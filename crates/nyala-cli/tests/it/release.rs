@@ -95,7 +95,7 @@ fn release(folder: &Path) -> Command {
     command
 }
 
-/// The file of a folder whose name ends so.
+/// The file in a folder whose name has this ending.
 fn file(folder: &Path, ending: &str) -> PathBuf {
     let mut files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     files.find(|file| file.to_string_lossy().ends_with(ending)).unwrap()

@@ -65,7 +65,8 @@ async fn the_keys_of_a_join_reach_the_column_that_is_joined_by() {
     assert_eq!(test.run(&sql).await, [["x1", "x1", "a1"]]);
 }
 
-/// A semi join gives rows of one side. A filter on the key of that side holds of the other side's key, whatever its name is.
+/// A semi join gives the rows of its left side. A filter on a key of the left side is also pushed to the key of the right side that
+/// equals it, whatever the name of that column.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_filter_on_the_key_of_a_semi_join_reaches_the_other_key() {
     let test = TestEngine::new().await;

@@ -45,8 +45,9 @@ fn limit_above(side: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     }
 }
 
-/// Fails if each of several tasks would do what has to be done once. The engine below gives one task to whatever it knows to want
-/// all rows; what it does not see is a limit within another operator, or an aggregation without an exchange below it.
+/// Fails if a stage of several tasks has a limit, or an operator that wants all rows of its input in one partition. The engine below
+/// gives one task to the stages in which it finds such an operator; it does not find limits within other operators, nor aggregations
+/// without an exchange below them.
 pub fn check(divided: &dyn ExecutionPlan) -> Result<()> {
     check_tasks(divided, 1)
 }

@@ -16,7 +16,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 
-/// What is not claimed of rows any more.
+/// Which properties of its input a [`ForgetExec`] does not tell the operators above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forgotten {
     /// Their order.
@@ -58,7 +58,7 @@ impl ForgetExec {
         Self { input, forgotten, properties: Arc::new(properties) }
     }
 
-    /// The operator whose rows are passed on.
+    /// The operator below.
     pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
     }

@@ -1,4 +1,4 @@
-//! Joins whose keys are equal also where both are NULL.
+//! Joins by `IS NOT DISTINCT FROM`: two keys are equal also if both are NULL.
 //!
 //! DataFusion 55 keeps that for all keys of a join, and its rules add keys that were compared with `=` to such a join, or make one
 //! join of several: NULL is equal to NULL then where it must not be.
@@ -91,7 +91,7 @@ impl OptimizerRule for NullSafeApart {
 }
 
 impl NullSafeApart {
-    /// A leaf in place of a null-safe join, whose inputs are rewritten.
+    /// Rewrites the inputs of a null-safe join, and puts a leaf in the place of the join, which the rule does not look into.
     fn hide(&self, node: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let LogicalPlan::Join(mut join) = node else { return Ok(Transformed::no(node)) };
         if join.join_type != JoinType::Inner || null_safe_keys(&mut join) == 0 {

@@ -293,9 +293,9 @@ struct Loading {
 }
 
 impl Loading {
-    /// Reserves memory in place of what was reserved before, until this is dropped: so many bytes, of which `held` are in memory
-    /// already. False if there are not as many. Bytes that are reserved are not free for another load, so that two large cuboids
-    /// do not both take the last ones.
+    /// Reserves `bytes` for this load in place of its earlier reservation, until the load is dropped. `held` of them are in memory
+    /// already, as columns of the same cuboid. False if fewer are free. Another load does not get reserved bytes: of two large
+    /// cuboids, only one is loaded into the last free memory.
     fn reserve(&self, bytes: usize, held: usize) -> bool {
         let mut loading = self.hot.loading.lock().unwrap_or_else(PoisonError::into_inner);
         let others = loading.iter().filter(|(key, _)| **key != self.key);
