@@ -23,7 +23,8 @@ use datafusion_distributed::{
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_engine::{
-    Placed, Placement, PlannedQuery, QueryError, SessionExtension, VERSION, insert_yields, remove_yields,
+    PassExec, Placed, Placement, PlannedQuery, QueryError, SessionExtension, VERSION, insert_yields,
+    remove_yields,
 };
 use nyala_model::{CatalogSnapshot, NodeEntry, NodeId};
 
@@ -34,7 +35,6 @@ use super::ends::NotesEnd;
 use super::executors::{Executors, url_of};
 use super::leaves::{divide, route, task_count};
 use super::once::limits_below_joins;
-use super::pass::PassExec;
 use super::spread::SpreadExec;
 use super::whole::{WholeOn, as_one_task, bytes_at_home, bytes_read};
 use super::windows::sorted_by_all_keys;
@@ -245,7 +245,7 @@ fn with_yields(plan: Arc<dyn ExecutionPlan>, has_ended: &Arc<AtomicBool>) -> Res
     let stages = plan.children().into_iter().cloned();
     let stages = stages.map(|stage| -> Result<Arc<dyn ExecutionPlan>> {
         let stage = insert_yields(stage, &|operator| is_boundary(operator))?;
-        Ok(Arc::new(PassExec::new(stage, Arc::new(NotesEnd(Arc::clone(has_ended))))))
+        Ok(Arc::new(PassExec::new(stage, NotesEnd(Arc::clone(has_ended)))))
     });
     let stages = stages.collect::<Result<Vec<_>>>()?;
     replace_children_if_necessary(plan, stages)

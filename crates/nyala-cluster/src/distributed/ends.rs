@@ -11,8 +11,7 @@ use datafusion::error::Result;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{Stream, StreamExt};
-
-use super::pass::Pass;
+use nyala_engine::Pass;
 
 /// Records that all rows of the operators of this node have come.
 #[derive(Debug)]
@@ -21,6 +20,10 @@ pub struct NotesEnd(pub Arc<AtomicBool>);
 impl Pass for NotesEnd {
     fn name(&self) -> &'static str {
         "NotesEndExec"
+    }
+
+    fn anew(&self) -> Self {
+        Self(Arc::clone(&self.0))
     }
 
     fn rows(

@@ -14,11 +14,10 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion_distributed::BroadcastExec;
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
-use nyala_engine::Fragment;
+use nyala_engine::{Fragment, Pass, PassExec};
 
 use super::errors::of_part;
 use super::panics::WithoutPanics;
-use super::pass::{Pass, PassExec};
 
 /// Runs its input in the scope of a statement, and gives errors the form in which they travel.
 #[derive(Debug)]
@@ -26,14 +25,14 @@ struct InScope(Arc<Fragment>);
 
 /// The operators of a task, in the scope of their statement.
 pub fn in_scope(plan: Arc<dyn ExecutionPlan>, fragment: &Arc<Fragment>) -> Result<Arc<dyn ExecutionPlan>> {
-    with_head(plan, Arc::new(InScope(Arc::clone(fragment))))
+    with_head(plan, InScope(Arc::clone(fragment)))
 }
 
 /// The operators of a task with such a head. The operator that divides rows among the tasks of the next stage stays on top, where
 /// the engine below looks for it.
-pub fn with_head(plan: Arc<dyn ExecutionPlan>, head: Arc<dyn Pass>) -> Result<Arc<dyn ExecutionPlan>> {
+pub fn with_head(plan: Arc<dyn ExecutionPlan>, head: impl Pass) -> Result<Arc<dyn ExecutionPlan>> {
     let within = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
-        Arc::new(PassExec::new(Arc::clone(input), Arc::clone(&head)))
+        Arc::new(PassExec::new(Arc::clone(input), head))
     };
     match plan.children()[..] {
         [input] if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() => {
@@ -47,6 +46,10 @@ pub fn with_head(plan: Arc<dyn ExecutionPlan>, head: Arc<dyn Pass>) -> Result<Ar
 impl Pass for InScope {
     fn name(&self) -> &'static str {
         "InScopeExec"
+    }
+
+    fn anew(&self) -> Self {
+        Self(Arc::clone(&self.0))
     }
 
     fn rows(

@@ -9,18 +9,16 @@ use std::time::Duration;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion_distributed::{
     DistributedMetricsFormat, NetworkBoundaryExt, Stage, display_plan_ascii,
     rewrite_distributed_plan_with_metrics,
 };
-use nyala_engine::{insert_yields, is_yield, remove_checks, remove_yields};
+use nyala_engine::{Pass, PassExec, insert_yields, is_yield, remove_checks, remove_yields};
 
 use super::distribution::is_boundary;
 use super::fragment::with_head;
-use super::pass::{Pass, PassExec};
 
 /// After this long without the metrics of a task, the node that did it is taken for gone.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -34,19 +32,14 @@ impl Pass for Head {
         "InScopeExec"
     }
 
-    fn rows(
-        &self,
-        input: &dyn ExecutionPlan,
-        partition: usize,
-        task: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        input.execute(partition, task)
+    fn anew(&self) -> Self {
+        Self
     }
 }
 
 /// Whether an operator only marks a place.
 pub fn is_mark(operator: &dyn ExecutionPlan) -> bool {
-    is_yield(operator) || operator.is::<PassExec>()
+    is_yield(operator) || operator.is::<PassExec<Head>>()
 }
 
 /// The operators of a query, with marks in all stages that are sent.
@@ -56,7 +49,7 @@ pub fn with_marks(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>
     {
         let mut stage = stage.clone();
         let marked = remove_checks(insert_yields(with_marks(stage.plan)?, &is_boundary)?)?;
-        stage.plan = with_head(marked, Arc::new(Head))?;
+        stage.plan = with_head(marked, Head)?;
         let boundary: Arc<dyn ExecutionPlan> = boundary.with_input_stage(Stage::Local(stage))?;
         return Ok(boundary);
     }
@@ -68,8 +61,8 @@ pub fn with_marks(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>
 /// The operators without marks: a node that sends a task to itself gets them as they are.
 pub fn without_marks(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
-        Ok(match node.downcast_ref::<PassExec>() {
-            Some(pass) => Transformed::yes(Arc::clone(pass.input())),
+        Ok(match node.downcast_ref::<PassExec<Head>>() {
+            Some(head) => Transformed::yes(Arc::clone(head.input())),
             None => Transformed::no(node),
         })
     })?;

@@ -26,7 +26,6 @@ mod leaves;
 mod measure;
 mod once;
 mod panics;
-mod pass;
 mod portable;
 mod scan;
 mod spread;

@@ -16,7 +16,7 @@ use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, try_embed_projection};
 
-use super::yielding::YieldExec;
+use super::yielding::{is_yield, yielding};
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
@@ -76,14 +76,14 @@ fn fence(plan: Arc<dyn ExecutionPlan>, computed_above: bool) -> Result<Transform
     }
     let plan = replace_children_if_necessary(plan, children)?;
     if is_fenced {
-        return Ok(Transformed::yes(Arc::new(YieldExec::new(plan))));
+        return Ok(Transformed::yes(yielding(plan)));
     }
     Ok(Transformed::new_transformed(plan, changed))
 }
 
 /// Removes a fence; no other such operator is in the plan yet. Merges a projection into the filter below it.
 fn unfence(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-    if let (true, [child]) = (node.is::<YieldExec>(), &node.children()[..]) {
+    if let (true, [child]) = (is_yield(node.as_ref()), &node.children()[..]) {
         return Ok(Transformed::yes(Arc::clone(child)));
     }
     let embedded = match node.downcast_ref::<ProjectionExec>() {

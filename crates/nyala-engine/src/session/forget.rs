@@ -2,19 +2,10 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Statistics, internal_err};
-use datafusion::config::ConfigOptions;
-use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::CardinalityEffect;
-use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdownPhase};
-use datafusion::physical_plan::projection::{ProjectionExec, make_with_child};
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+
+use super::pass::{Pass, PassExec};
 
 /// Which properties of its input a [`ForgetExec`] does not tell the operators above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,56 +20,7 @@ pub enum Forgotten {
 
 /// Passes rows on, and claims less of them. It stays in a plan while that runs: operators above derive from the claims of their
 /// input how they compute, anew on each node that gets them.
-#[derive(Debug)]
-pub struct ForgetExec {
-    input: Arc<dyn ExecutionPlan>,
-    forgotten: Forgotten,
-    properties: Arc<PlanProperties>,
-}
-
-impl ForgetExec {
-    pub fn new(input: Arc<dyn ExecutionPlan>, forgotten: Forgotten) -> Self {
-        let known = match forgotten {
-            Forgotten::Order => {
-                let mut known = input.equivalence_properties().clone();
-                known.clear_orderings();
-                known
-            }
-            Forgotten::Values | Forgotten::Everything => EquivalenceProperties::new(input.schema()),
-        };
-        let partitions = match forgotten {
-            Forgotten::Order | Forgotten::Values => input.output_partitioning().clone(),
-            Forgotten::Everything => {
-                Partitioning::UnknownPartitioning(input.output_partitioning().partition_count())
-            }
-        };
-        let properties =
-            PlanProperties::new(known, partitions, input.pipeline_behavior(), input.boundedness())
-                .with_scheduling_type(input.properties().scheduling_type);
-        Self { input, forgotten, properties: Arc::new(properties) }
-    }
-
-    /// The operator below.
-    pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
-        &self.input
-    }
-
-    /// Whether its input claims nothing that operators derive from how they compute. Unique columns are no such claim: they
-    /// only let the planner leave out a sort.
-    pub fn is_idle(&self) -> bool {
-        let known = self.input.equivalence_properties();
-        let by_value = match self.input.output_partitioning() {
-            Partitioning::UnknownPartitioning(_) | Partitioning::RoundRobinBatch(_) => false,
-            Partitioning::Hash(..) | Partitioning::Range(_) => true,
-        };
-        let has_order = !known.oeq_class().is_empty();
-        match self.forgotten {
-            Forgotten::Order => !has_order,
-            Forgotten::Values => !has_order && known.eq_group().is_empty(),
-            Forgotten::Everything => !has_order && known.eq_group().is_empty() && !by_value,
-        }
-    }
-}
+pub type ForgetExec = PassExec<Forgotten>;
 
 /// An operator that passes the rows of `input` on without these claims.
 pub fn forget(input: Arc<dyn ExecutionPlan>, forgotten: Forgotten) -> Arc<dyn ExecutionPlan> {
@@ -87,102 +29,68 @@ pub fn forget(input: Arc<dyn ExecutionPlan>, forgotten: Forgotten) -> Arc<dyn Ex
 
 /// What an operator forgets, if it does nothing else.
 pub fn forgotten(operator: &dyn ExecutionPlan) -> Option<Forgotten> {
-    operator.downcast_ref::<ForgetExec>().map(|forget| forget.forgotten)
+    operator.downcast_ref::<ForgetExec>().map(|forget| *forget.pass())
 }
 
-impl DisplayAs for ForgetExec {
-    fn fmt_as(&self, _format: DisplayFormatType, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self.forgotten {
-            Forgotten::Order => "ForgetExec: order",
-            Forgotten::Values => "ForgetExec: values",
-            Forgotten::Everything => "ForgetExec: everything",
-        })
+impl ForgetExec {
+    /// Whether its input claims nothing that operators derive from how they compute. Unique columns are no such claim: they
+    /// only let the planner leave out a sort.
+    pub(super) fn is_idle(&self) -> bool {
+        let known = self.input().equivalence_properties();
+        let by_value = match self.input().output_partitioning() {
+            Partitioning::UnknownPartitioning(_) | Partitioning::RoundRobinBatch(_) => false,
+            Partitioning::Hash(..) | Partitioning::Range(_) => true,
+        };
+        let has_order = !known.oeq_class().is_empty();
+        match self.pass() {
+            Forgotten::Order => !has_order,
+            Forgotten::Values => !has_order && known.eq_group().is_empty(),
+            Forgotten::Everything => !has_order && known.eq_group().is_empty() && !by_value,
+        }
     }
 }
 
-impl ExecutionPlan for ForgetExec {
-    fn name(&self) -> &str {
+impl Pass for Forgotten {
+    fn name(&self) -> &'static str {
         "ForgetExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn detail(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Order => "order",
+            Self::Values => "values",
+            Self::Everything => "everything",
+        })
     }
 
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![false]
+    fn anew(&self) -> Self {
+        *self
     }
 
-    /// The operator above says whether it would.
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let [input] = children.as_slice() else {
-            return internal_err!("it has one input, not {}", children.len());
+    fn claims(&self, input: &dyn ExecutionPlan) -> Arc<PlanProperties> {
+        let known = match self {
+            Self::Order => {
+                let mut known = input.equivalence_properties().clone();
+                known.clear_orderings();
+                known
+            }
+            Self::Values | Self::Everything => EquivalenceProperties::new(input.schema()),
         };
-        Ok(forget(Arc::clone(input), self.forgotten))
-    }
-
-    fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, task)
-    }
-
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        _arguments: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let [input] = inputs else {
-            return internal_err!("it has one input, not {}", inputs.len());
+        let partitions = match self {
+            Self::Order | Self::Values => input.output_partitioning().clone(),
+            Self::Everything => {
+                Partitioning::UnknownPartitioning(input.output_partitioning().partition_count())
+            }
         };
-        Ok(Arc::clone(input))
+        let claims = PlanProperties::new(known, partitions, input.pipeline_behavior(), input.boundedness());
+        Arc::new(claims.with_scheduling_type(input.properties().scheduling_type))
     }
 
-    fn supports_limit_pushdown(&self) -> bool {
+    fn claims_order(&self) -> bool {
+        false
+    }
+
+    fn lets_through(&self) -> bool {
         true
-    }
-
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        CardinalityEffect::Equal
-    }
-
-    fn try_swapping_with_projection(
-        &self,
-        projection: &ProjectionExec,
-    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        // As above other operators, a projection that keeps all columns stays where it is.
-        if projection.expr().len() >= self.input.schema().fields().len() {
-            return Ok(None);
-        }
-        Ok(Some(forget(make_with_child(projection, &self.input)?, self.forgotten)))
-    }
-
-    fn gather_filters_for_pushdown(
-        &self,
-        _phase: FilterPushdownPhase,
-        filters: Vec<Arc<dyn PhysicalExpr>>,
-        _options: &ConfigOptions,
-    ) -> Result<FilterDescription> {
-        FilterDescription::from_children(filters, &self.children())
     }
 }

@@ -17,7 +17,7 @@ use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::unnest::UnnestExec;
 
 use super::interruptible::InterruptibleExpr;
-use super::yielding::YieldExec;
+use super::yielding::{YieldExec, once, slicing, yielding};
 
 /// Rows of the first slice where an operator may compare a row with, or repeat it for, any number of others.
 const ONE_ROW: usize = 1;
@@ -33,7 +33,7 @@ const SOME_ROWS: usize = 64;
 /// - checks in its filter, for each few thousand pairs, whether the statement must end, as one slice may take seconds,
 /// - yields between its output batches, of which one input batch may make billions.
 ///
-/// The left side of a join without keys is executed once, see [`YieldExec::once`].
+/// The left side of a join without keys is executed once, see [`once`].
 #[derive(Debug)]
 pub struct InsertYields;
 
@@ -106,10 +106,6 @@ pub fn remove_checks(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPl
     Ok(plan.data)
 }
 
-fn yielding(node: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-    Arc::new(YieldExec::new(node))
-}
-
 fn is_leaf(node: &dyn ExecutionPlan) -> bool {
     node.children().is_empty() && !node.is::<PlaceholderRowExec>() && !node.is::<EmptyExec>()
 }
@@ -163,7 +159,7 @@ fn with_slices(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let mut children: Vec<_> = node.children().into_iter().cloned().collect();
     if let Some(child) = children.get_mut(probe) {
-        *child = Arc::new(YieldExec::slicing(Arc::clone(child), first_rows));
+        *child = slicing(Arc::clone(child), first_rows);
     }
     replace_children_if_necessary(node, children)
 }
@@ -171,7 +167,7 @@ fn with_slices(
 fn with_left_once(join: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let mut children: Vec<_> = join.children().into_iter().cloned().collect();
     if let Some(left) = children.first_mut() {
-        *left = Arc::new(YieldExec::once(Arc::clone(left)));
+        *left = once(Arc::clone(left));
     }
     replace_children_if_necessary(join, children)
 }

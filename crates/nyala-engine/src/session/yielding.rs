@@ -8,17 +8,16 @@ use std::time::{Duration, Instant};
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DataFusionError, Statistics, internal_err, resources_err};
+use datafusion::common::{DataFusionError, resources_err};
 use datafusion::error::Result;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::coop::make_cooperative;
-use datafusion::physical_plan::execution_plan::{CardinalityEffect, SchedulingType};
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::execution_plan::SchedulingType;
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::{Stream, StreamExt};
 use nyala_runtime::{check, turn_is_over};
+
+use super::pass::{Pass, PassExec};
 
 /// Rows of the largest slice: those of a usual batch.
 const MAX_ROWS: usize = 8192;
@@ -32,136 +31,100 @@ const FACTOR: usize = 4;
 /// Passes batches on. Between two of them it
 /// - fails if the statement must end, so that operators above it end in the middle of a poll,
 /// - lets other tasks of its threads run, if it has computed for a turn.
+pub type YieldExec = PassExec<Yielding>;
+
+/// What a [`YieldExec`] does besides.
 #[derive(Debug)]
-pub struct YieldExec {
-    input: Arc<dyn ExecutionPlan>,
-    /// Rows of the first slice, if batches are to be cut.
-    first_slice: Option<usize>,
-    /// Whether it was executed, if that may happen only once.
-    executed: Option<AtomicBool>,
-    properties: Arc<PlanProperties>,
+pub enum Yielding {
+    /// Nothing.
+    Only,
+    /// It cuts batches into slices, see [`slicing`].
+    Slices {
+        /// Rows of the first slice.
+        first_rows: usize,
+    },
+    /// It is executed once, see [`once`].
+    Once {
+        /// Whether it was.
+        executed: AtomicBool,
+    },
 }
 
-impl YieldExec {
-    pub fn new(input: Arc<dyn ExecutionPlan>) -> Self {
-        let properties = PlanProperties::clone(input.properties());
-        let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
-        Self { input, first_slice: None, executed: None, properties }
-    }
-
-    /// Cuts batches into slices: of few rows where the operator above takes long for a row, as a join does that compares it with
-    /// millions of others and gives none, and whole where it does not. Begins with `first_rows`.
-    pub fn slicing(input: Arc<dyn ExecutionPlan>, first_rows: usize) -> Self {
-        Self { first_slice: Some(first_rows), ..Self::in_place_of(input) }
-    }
-
-    /// Fails with a lack of memory if a partition is executed after another. NestedLoopJoinExec of DataFusion 55 executes its left
-    /// input once more when it, or an operator below it, has had no memory. But most operators cannot give their rows twice:
-    /// exchanges panic, and scans that share files among partitions give what is left of them
-    /// (<https://github.com/apache/datafusion/issues/24676>). And what the join does then is wrong for outer and semi joins with
-    /// several partitions (<https://github.com/apache/datafusion/issues/22641>). No release has the fixes yet.
-    pub fn once(input: Arc<dyn ExecutionPlan>) -> Self {
-        Self { executed: Some(AtomicBool::new(false)), ..Self::in_place_of(input) }
-    }
-
-    /// An operator that does more than to yield replaces one that only yields.
-    fn in_place_of(input: Arc<dyn ExecutionPlan>) -> Self {
-        Self::new(match input.downcast_ref::<Self>() {
-            Some(Self { input, first_slice: None, executed: None, .. }) => Arc::clone(input),
-            _ => input,
-        })
-    }
+/// An operator that passes the batches of `input` on, and yields.
+pub fn yielding(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    Arc::new(YieldExec::new(input, Yielding::Only))
 }
 
-impl YieldExec {
-    /// The operator whose batches are passed on.
-    pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
-        &self.input
+/// One that also cuts batches into slices: of few rows where the operator above takes long for a row, as a join does that compares
+/// it with millions of others and gives none, and whole where it does not. Begins with `first_rows`.
+pub fn slicing(input: Arc<dyn ExecutionPlan>, first_rows: usize) -> Arc<dyn ExecutionPlan> {
+    Arc::new(YieldExec::new(without_yield(input), Yielding::Slices { first_rows }))
+}
+
+/// One that also fails with a lack of memory if a partition is executed after another. NestedLoopJoinExec of DataFusion 55 executes
+/// its left input once more when it, or an operator below it, has had no memory. But most operators cannot give their rows twice:
+/// exchanges panic, and scans that share files among partitions give what is left of them
+/// (<https://github.com/apache/datafusion/issues/24676>). And what the join does then is wrong for outer and semi joins with
+/// several partitions (<https://github.com/apache/datafusion/issues/22641>). No release has the fixes yet.
+pub fn once(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    Arc::new(YieldExec::new(without_yield(input), Yielding::Once { executed: AtomicBool::new(false) }))
+}
+
+/// The input of an operator that only yields: one that does more takes its place.
+fn without_yield(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    match input.downcast_ref::<YieldExec>() {
+        Some(yields) if matches!(yields.pass(), Yielding::Only) => Arc::clone(yields.input()),
+        _ => input,
     }
 }
 
-impl DisplayAs for YieldExec {
-    fn fmt_as(&self, _format: DisplayFormatType, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match (self.first_slice, &self.executed) {
-            (Some(_), _) => "YieldExec: slices",
-            (None, Some(_)) => "YieldExec: once",
-            (None, None) => "YieldExec",
-        })
-    }
-}
-
-impl ExecutionPlan for YieldExec {
-    fn name(&self) -> &str {
+impl Pass for Yielding {
+    fn name(&self) -> &'static str {
         "YieldExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn detail(&self) -> Option<&'static str> {
+        match self {
+            Self::Only => None,
+            Self::Slices { .. } => Some("slices"),
+            Self::Once { .. } => Some("once"),
+        }
     }
 
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
+    fn anew(&self) -> Self {
+        match self {
+            Self::Only => Self::Only,
+            Self::Slices { first_rows } => Self::Slices { first_rows: *first_rows },
+            Self::Once { .. } => Self::Once { executed: AtomicBool::new(false) },
+        }
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
+    fn claims(&self, input: &dyn ExecutionPlan) -> Arc<PlanProperties> {
+        let claims = PlanProperties::clone(input.properties());
+        Arc::new(claims.with_scheduling_type(SchedulingType::Cooperative))
     }
 
-    fn apply_expressions(
+    fn rows(
         &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let [input] = children.as_slice() else {
-            return internal_err!("it has one input, not {}", children.len());
-        };
-        let executed = self.executed.as_ref().map(|_| AtomicBool::new(false));
-        Ok(Arc::new(Self { first_slice: self.first_slice, executed, ..Self::new(Arc::clone(input)) }))
-    }
-
-    fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        if self.executed.as_ref().is_some_and(|executed| executed.swap(true, Ordering::Relaxed)) {
+        input: &dyn ExecutionPlan,
+        partition: usize,
+        task: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        if let Self::Once { executed } = self
+            && executed.swap(true, Ordering::Relaxed)
+        {
             return resources_err!(
                 "a join that compares all pairs of rows has no memory for one side, or what computes that side has none"
             );
         }
-        let rows = self.input.execute(partition, task)?;
-        let yields: SendableRecordBatchStream = match self.first_slice {
-            Some(first_rows) => {
-                Box::pin(Yields { schema: rows.schema(), rows: Slices::new(rows, first_rows) })
+        let rows = input.execute(partition, task)?;
+        let yields: SendableRecordBatchStream = match self {
+            Self::Slices { first_rows } => {
+                Box::pin(Yields { schema: rows.schema(), rows: Slices::new(rows, *first_rows) })
             }
-            None => Box::pin(Yields { schema: rows.schema(), rows }),
+            Self::Only | Self::Once { .. } => Box::pin(Yields { schema: rows.schema(), rows }),
         };
         Ok(make_cooperative(yields))
-    }
-
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        _arguments: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let [input] = inputs else {
-            return internal_err!("it has one input, not {}", inputs.len());
-        };
-        Ok(Arc::clone(input))
-    }
-
-    fn supports_limit_pushdown(&self) -> bool {
-        true
-    }
-
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        CardinalityEffect::Equal
     }
 }
 
