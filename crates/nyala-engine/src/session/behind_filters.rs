@@ -5,53 +5,34 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::{Column, Literal};
-use datafusion::physical_optimizer::optimizer::{
-    ConfigOnlyContext, PhysicalOptimizerContext, PhysicalOptimizerRule,
-};
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizerContext;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, try_embed_projection};
 
+use super::wrapped_rule::{Rule, Wrapper};
 use super::yielding::{is_yield, yielding};
 
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
-
-/// A rule that moves projections, kept from moving projections that compute something below filters.
+/// Keeps a rule that moves projections from moving one that computes something below a filter.
 #[derive(Debug)]
-pub struct BehindFilters(pub Rule);
+pub struct BehindFilters;
 
-impl PhysicalOptimizerRule for BehindFilters {
-    fn optimize(
+impl Wrapper for BehindFilters {
+    fn run(
         &self,
-        plan: Arc<dyn ExecutionPlan>,
-        options: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.optimize_with_context(plan, &ConfigOnlyContext::new(options))
-    }
-
-    fn optimize_with_context(
-        &self,
+        rule: &Rule,
         plan: Arc<dyn ExecutionPlan>,
         context: &dyn PhysicalOptimizerContext,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let fenced = fence(plan, false)?;
-        let done = self.0.optimize_with_context(fenced.data, context)?;
+        let done = rule.optimize_with_context(fenced.data, context)?;
         if !fenced.transformed {
             return Ok(done);
         }
         Ok(done.transform_up(unfence)?.data)
-    }
-
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.0.schema_check()
     }
 }
 

@@ -9,11 +9,8 @@ use std::sync::Arc;
 
 use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::physical_optimizer::optimizer::{
-    ConfigOnlyContext, PhysicalOptimizerContext, PhysicalOptimizerRule,
-};
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizerContext;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
@@ -21,10 +18,9 @@ use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::unnest::UnnestExec;
 
 use super::forget::{ForgetExec, Forgotten, forget};
+use super::wrapped_rule::{Rule, Wrapper};
 
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
-
-/// A rule that relies on claims, on plans in which none is false: wrong ones are forgotten before it, and what had nothing to
+/// Gives a rule that relies on claims plans in which none is false: wrong ones are forgotten before it, and what had nothing to
 /// forget is removed after it.
 ///
 /// - An aggregation by grouping sets passes on what its input claims of the columns that it groups by, though it makes them
@@ -36,33 +32,18 @@ type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 /// - Unnesting looks for the columns that it keeps by their names (`UnnestExec::compute_properties`), and of several with one
 ///   name claims of the first what holds of the others.
 #[derive(Debug)]
-pub struct WithoutFalseClaims(pub Rule);
+pub struct WithoutFalseClaims;
 
-impl PhysicalOptimizerRule for WithoutFalseClaims {
-    fn optimize(
+impl Wrapper for WithoutFalseClaims {
+    fn run(
         &self,
-        plan: Arc<dyn ExecutionPlan>,
-        options: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.optimize_with_context(plan, &ConfigOnlyContext::new(options))
-    }
-
-    fn optimize_with_context(
-        &self,
+        rule: &Rule,
         plan: Arc<dyn ExecutionPlan>,
         context: &dyn PhysicalOptimizerContext,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_up(forget_false_claims)?.data;
-        let plan = self.0.optimize_with_context(plan, context)?;
+        let plan = rule.optimize_with_context(plan, context)?;
         Ok(plan.transform_up(without_idle)?.data)
-    }
-
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.0.schema_check()
     }
 }
 

@@ -32,6 +32,7 @@ pub mod titles;
 mod union_names;
 mod views;
 mod windows;
+mod wrapped_rule;
 mod yielding;
 
 pub use base::BaseState;

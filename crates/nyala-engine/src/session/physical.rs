@@ -30,9 +30,8 @@ use super::hide_casts::HideCasts;
 use super::insert_yields::InsertYields;
 use super::keys_by_place::KeysByPlace;
 use super::push_filters::PushFilters;
+use super::wrapped_rule::{Rule, Wrapper};
 use super::yielding::check_statement;
-
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// All rules, as one: plans over memory skip the rules that cannot change them.
 ///
@@ -51,8 +50,8 @@ impl PhysicalRules {
         all.push(Arc::new(HideCasts));
         all.push(Arc::new(InsertYields));
         // No rule for plain plans relies on claims, but their aggregations do.
-        let limits = WithoutFalseClaims(Arc::new(LimitPushdown::new()));
-        Self { all, few: vec![Arc::new(limits), Arc::new(FilterInScan), Arc::new(GroupsInScan)] }
+        let limits = WithoutFalseClaims.around(Arc::new(LimitPushdown::new()));
+        Self { all, few: vec![limits, Arc::new(FilterInScan), Arc::new(GroupsInScan)] }
     }
 }
 
@@ -90,10 +89,10 @@ impl PhysicalOptimizerRule for PhysicalRules {
 fn override_of(rule: Rule) -> Rule {
     let name = rule.name().to_owned();
     if name == ProjectionPushdown::new().name() {
-        return Arc::new(BehindFilters(rule));
+        return BehindFilters.around(rule);
     }
     if name == EnsureRequirements::new().name() {
-        return Arc::new(WithoutFalseClaims(Arc::new(KeysByPlace(rule))));
+        return WithoutFalseClaims.around(KeysByPlace.around(rule));
     }
     if name == FilterPushdown::new().name() {
         return Arc::new(PushFilters { phase: FilterPushdownPhase::Pre, name });
