@@ -42,13 +42,16 @@ impl OptimizerRule for KeepQualifiers {
 /// A projection without those below it that it reads nothing of.
 fn below_unread(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Projection(projection) = &node else { return Ok(Transformed::no(node)) };
-    let is_at_risk = projection.expr.iter().any(has_own_name) && projection.expr.iter().all(reads_nothing);
+    // Few projections pass the first two tests, and the third writes out names of expressions.
+    let is_at_risk = matches!(projection.input.as_ref(), LogicalPlan::Projection(_))
+        && projection.expr.iter().all(reads_nothing)
+        && projection.expr.iter().any(has_own_name);
+    if !is_at_risk {
+        return Ok(Transformed::no(node));
+    }
     let mut input = &projection.input;
     while let LogicalPlan::Projection(below) = input.as_ref() {
         input = &below.input;
-    }
-    if !is_at_risk || Arc::ptr_eq(input, &projection.input) {
-        return Ok(Transformed::no(node));
     }
     let moved = Projection::try_new(projection.expr.clone(), Arc::clone(input))?;
     Ok(Transformed::yes(LogicalPlan::Projection(moved)))
