@@ -376,6 +376,7 @@ async fn columns_may_be_called_the_same() {
         ("SELECT id, id FROM t ORDER BY id", "id id", "1 1, 2 2"),
         ("SELECT id, t.id FROM t ORDER BY 2 DESC", "id id", "2 2, 1 1"),
         ("SELECT 1 AS a, 2 AS a, 3 AS \"A\"", "a a A", "1 2 3"),
+        ("SELECT 1 AS ÄB, 2 AS äB", "Äb äb", "1 2"),
         ("SELECT COUNT(*), count(*), count(*) AS n FROM t", "count count n", "2 2 2"),
         ("SELECT n, sum(id), n, sum(id) FROM t GROUP BY n ORDER BY 3", "n sum n sum", "10 1 10 1, 20 2 20 2"),
         ("SELECT *, id FROM t ORDER BY id LIMIT 1", "id n id", "1 10 1"),

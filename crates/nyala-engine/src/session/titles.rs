@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::ast::{
     Statement as SqlStatement, Value as SqlValue, visit_expressions,
 };
 use nyala_sql::error::Result;
-use nyala_sql::statement::{items_of, marked, name_casts, title_of, unmarked};
+use nyala_sql::statement::{folded, items_of, marked, name_casts, title_of, unmarked};
 
 /// Resolves names and types of `statement`.
 pub async fn plan(mut statement: DfStatement, state: &SessionState) -> Result<LogicalPlan> {
@@ -309,12 +309,5 @@ fn in_zone(data_type: &DataType, zone: &str) -> Option<DataType> {
             Some(DataType::Timestamp(*unit, Some(zone.into())))
         }
         _ => None,
-    }
-}
-
-fn folded(name: &Ident) -> String {
-    match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_lowercase(),
     }
 }

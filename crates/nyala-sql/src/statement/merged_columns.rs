@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::clauses::unsupported;
 use super::snippets::parse_expr;
+use super::versions::folded;
 use crate::error::Result;
 
 /// A column of a JOIN … USING is that of the side that has it, where DataFusion takes that of one table.
@@ -191,12 +192,8 @@ fn merged_as<'a>(merged: &'a [(Ident, Expr)], name: &Ident) -> Option<&'a Expr> 
     merged.iter().find(|(other, _)| is_same(other, name)).map(|(_, value)| value)
 }
 
-/// Whether two names mean the same: those without quotes are in lower case.
+/// Whether two names mean the same.
 fn is_same(one: &Ident, other: &Ident) -> bool {
-    let folded = |name: &Ident| match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_lowercase(),
-    };
     folded(one) == folded(other)
 }
 

@@ -8,6 +8,8 @@ use datafusion::sql::sqlparser::ast::{
     VisitMut, VisitorMut,
 };
 
+use super::versions::folded;
+
 /// The name of a column that has no other.
 pub const NAMELESS: &str = "?column?";
 
@@ -195,13 +197,5 @@ fn name_columns(select: &mut Select) {
         };
         let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
         *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', name) };
-    }
-}
-
-/// A name as it is found: in lower case, unless it was quoted.
-fn folded(name: &Ident) -> String {
-    match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_lowercase(),
     }
 }

@@ -42,7 +42,7 @@ pub fn show_versions(query: &mut Query, live: LiveNames<'_>) -> bool {
     Versions::of(&*query, false, live).hide(query)
 }
 
-/// An identifier as DataFusion's planner reads it.
+/// An identifier as DataFusion's planner and PostgreSQL read it: without quotes, ASCII letters become small.
 pub fn folded(ident: &Ident) -> String {
     match ident.quote_style {
         Some(_) => ident.value.clone(),
