@@ -23,7 +23,7 @@ use super::extension::SessionExtension;
 use super::interruptible_rules::{InterruptibleAnalysis, InterruptibleRule};
 use super::keys::{KeysOfTables, WithoutKeys, without_keys_before};
 use super::null_safe_joins::keep_null_equality;
-use super::physical::PhysicalRules;
+use super::physical_rules::PhysicalRules;
 use super::pinned_filters::pin_filters;
 use super::planner::NyalaPlanner;
 use super::qualified_constants::keep_qualifiers;

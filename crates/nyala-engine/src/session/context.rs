@@ -78,9 +78,8 @@ impl SnapshotContext {
         let schema = |name: &String| (name.clone(), Arc::new(schema_of(name, &tables)));
         let schemas: BTreeMap<String, Arc<SnapshotSchema>> = snapshot.schemas.iter().map(schema).collect();
         let has_live = snapshot.tables.values().any(|table| table.live().is_some());
-        let versioned = has_live.then(|| versioned_over(&schemas, source, &snapshot)).transpose()?;
-        let state = state_over(listed(schemas), source, &snapshot)?;
-        let (mut state, mut versioned) = (state, versioned);
+        let mut versioned = has_live.then(|| versioned_over(&schemas, source, &snapshot)).transpose()?;
+        let mut state = state_over(listed(schemas), source, &snapshot)?;
         for state in [Some(&mut state), versioned.as_mut()].into_iter().flatten() {
             state.register_udtf(Changes::NAME, Arc::new(Changes::new(live_finder(&tables))));
         }
@@ -197,7 +196,7 @@ impl SnapshotContext {
         Some(table.schema())
     }
 
-    /// The live table that `name` in a statement refers to.
+    /// The full name of the live table that `name` in a statement means.
     pub fn live_named(&self, name: &ObjectName, settings: &Settings) -> Option<QualifiedName> {
         let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(folded)).collect();
         let parts = parts?;
@@ -210,7 +209,7 @@ impl SnapshotContext {
         self.live_table(&name).map(|_| name)
     }
 
-    /// The live table that a statement means by a name.
+    /// The live table that `name` in a statement means.
     pub fn live_table_named(&self, name: &ObjectName, settings: &Settings) -> Option<&LiveProvider> {
         match self.tables.get(&self.live_named(name, settings)?)? {
             Ok(Table::Live(table)) => Some(table),

@@ -16,7 +16,7 @@ use datafusion::physical_plan::joins::{
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::unnest::UnnestExec;
 
-use super::interruptible::InterruptibleExpr;
+use super::interruptible_expr::InterruptibleExpr;
 use super::yielding::{YieldExec, once, slicing, yielding};
 
 /// Rows of the first slice where an operator may compare a row with, or repeat it for, any number of others.

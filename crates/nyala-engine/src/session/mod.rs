@@ -1,4 +1,17 @@
 //! The context in which a query is planned: one catalog snapshot with its tables, cubes, functions and settings.
+//!
+//! - A snapshot is opened in `context`, over what all snapshots share (`base`): its `tables`, which a `schema` finds, `views` and
+//!   `cubes`. Other crates add to it (`extension`).
+//! - A session has `settings`, and `temporary` tables.
+//! - While names are resolved: `titles` of columns, `derived_values`, `keys`.
+//! - Rules of DataFusion's optimizer that would change an answer are held back: `distinct_sums`, `keys`, `null_safe_joins`,
+//!   `pinned_filters`, `qualified_constants`, `union_names`.
+//! - `planner` makes operators, and `physical_rules` chooses the rules that change them: `wrapped_rule` is DataFusion's with something
+//!   around it (`behind_filters`, `false_claims`, `keys_by_place`), `push_filters` takes the place of one, and `filter_in_scan`,
+//!   `groups_in_scan`, `hide_casts` and `insert_yields` are further ones.
+//! - Operators that `pass` rows on: `forget` and `yielding`.
+//! - What would compute on without end is told that its statement must end: `interruptible_expr`, `interruptible_rules`,
+//!   `interruptible_windows`.
 
 mod base;
 mod behind_filters;
@@ -13,13 +26,14 @@ mod forget;
 mod groups_in_scan;
 mod hide_casts;
 mod insert_yields;
-mod interruptible;
+mod interruptible_expr;
 mod interruptible_rules;
+mod interruptible_windows;
 mod keys;
 mod keys_by_place;
 mod null_safe_joins;
 mod pass;
-mod physical;
+mod physical_rules;
 mod pinned_filters;
 mod planner;
 mod push_filters;
@@ -31,7 +45,6 @@ mod temporary;
 pub mod titles;
 mod union_names;
 mod views;
-mod windows;
 mod wrapped_rule;
 mod yielding;
 
@@ -40,11 +53,11 @@ pub use context::{ContextSource, SnapshotContext};
 pub use extension::SessionExtension;
 pub use forget::{Forgotten, forget, forgotten};
 pub use insert_yields::{insert_yields, remove_checks, remove_yields};
+pub use interruptible_windows::interrupted;
 pub use pass::{Pass, PassExec};
-pub use physical::is_plain;
+pub use physical_rules::is_plain;
 pub use settings::{SettingValue, Settings, unknown as unknown_setting};
 pub use temporary::{TEMPORARY_SCHEMA, Temporary};
-pub use windows::interrupted;
 pub use yielding::is_yield;
 
 /// The one database that clients see.

@@ -1,4 +1,4 @@
-//! Physical planning with Nyala's own node.
+//! The first operators of a plan, before [`PhysicalRules`](super::physical_rules::PhysicalRules) change them.
 
 use std::sync::Arc;
 
@@ -11,9 +11,10 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use nyala_cube::cube::FinishAggregatePlanner;
 use nyala_sql::semantics::{Phase, lower_plan};
 
-use super::windows::interruptible_windows;
+use super::interruptible_windows::interruptible_windows;
 
-/// DataFusion's planner, taught to plan `FinishAggregate`.
+/// DataFusion's planner, for plans whose expressions have PostgreSQL's meaning and whose windows end with their statement. It knows
+/// `FinishAggregate`.
 #[derive(Debug)]
 pub struct NyalaPlanner;
 

@@ -12,12 +12,10 @@ use datafusion::common::extensions_options;
 use datafusion::config::{ConfigExtension, ConfigOptions};
 use nyala_model::QualifiedName;
 use nyala_model::config::QueryConfig;
-
-pub use self::definitions::unknown;
-use self::definitions::{DEFINITIONS, Definition};
 use nyala_sql::error::Result;
 
-use self::definitions::{Place, find};
+pub use self::definitions::unknown;
+use self::definitions::{DEFINITIONS, Definition, Place, find};
 use super::DEFAULT_SCHEMA;
 use super::temporary::Temporary;
 
