@@ -126,11 +126,15 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let error = Inner { code: self.code, message: &self.message, hint: self.hint.as_deref() };
         let body = Json(Envelope { error });
-        if matches!(self.code, TOO_MANY_QUERIES | TOO_MANY_CONNECTIONS) {
+        let mut response = if matches!(self.code, TOO_MANY_QUERIES | TOO_MANY_CONNECTIONS) {
             let later = [(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS))];
-            return (self.status, later, body).into_response();
-        }
-        (self.status, body).into_response()
+            (self.status, later, body).into_response()
+        } else {
+            (self.status, body).into_response()
+        };
+        // Clients of Kylin's API read errors in another form.
+        response.extensions_mut().insert(self);
+        response
     }
 }
 

@@ -27,6 +27,6 @@ mod session;
 mod switches;
 mod translate;
 
-pub use error::not_found;
+pub use error::{in_kylins_form, not_found};
 pub use query::query;
 pub use routes::{query_route, routes};

@@ -2,7 +2,7 @@
 
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
 use axum::http::{HeaderName, StatusCode, header};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -67,6 +67,7 @@ pub fn kylin_router(shared: Shared) -> Router {
 fn kylin(shared: &Shared) -> Router<Shared> {
     crate::kylin::routes()
         .route_layer(from_fn_with_state(shared.clone(), front::with_login))
+        .route_layer(map_response(crate::kylin::in_kylins_form))
         .merge(crate::kylin::query_route(post(kylin_query)))
 }
 
@@ -75,7 +76,9 @@ async fn kylin_query(
     ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
     request: Request,
 ) -> Response {
-    front::answered(&shared, peer, request, |request| crate::kylin::query(&shared, request)).await
+    let answer =
+        front::answered(&shared, peer, request, |request| crate::kylin::query(&shared, request)).await;
+    crate::kylin::in_kylins_form(answer).await
 }
 
 async fn index() -> Json<Value> {
