@@ -61,8 +61,8 @@ impl Dialect {
             Self::Bare => self.value(Value::Array(part)),
             Self::Envelope => self.value(json!({
                 "value": part,
-                "offset": page.offset,
-                "limit": page.limit.min(total),
+                "offset": page.number,
+                "limit": page.shown_limit(total),
                 "total_size": total,
             })),
         }
@@ -72,26 +72,35 @@ impl Dialect {
 /// The part of a list that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
+    /// Rows before it.
     pub offset: usize,
     pub limit: usize,
+    /// Where it begins, as the client has said it: Kylin 5 repeats the number of the page, not that of a row.
+    pub number: usize,
 }
 
 impl Default for Page {
     fn default() -> Self {
-        Self { offset: 0, limit: usize::MAX }
+        Self::of_rows(None, None)
     }
 }
 
 impl Page {
     /// As Kylin up to version 4 counts, in rows.
     pub fn of_rows(offset: Option<usize>, limit: Option<usize>) -> Self {
-        Self { offset: offset.unwrap_or(0), limit: limit.unwrap_or(usize::MAX) }
+        let offset = offset.unwrap_or(0);
+        Self { offset, limit: limit.unwrap_or(usize::MAX), number: offset }
     }
 
     /// As Kylin 5 counts, in pages.
     pub fn of_pages(number: Option<usize>, size: Option<usize>) -> Self {
-        let limit = size.unwrap_or(usize::MAX);
-        Self { offset: number.unwrap_or(0).saturating_mul(limit), limit }
+        let (number, limit) = (number.unwrap_or(0), size.unwrap_or(usize::MAX));
+        Self { offset: number.saturating_mul(limit), limit, number }
+    }
+
+    /// The limit as the client has said it, or how many values the list has.
+    pub fn shown_limit(self, total: usize) -> usize {
+        if self.limit == usize::MAX { total } else { self.limit }
     }
 }
 
@@ -114,8 +123,10 @@ mod tests {
 
     #[test]
     fn pages_do_not_overflow() {
-        assert_eq!(Page::of_pages(Some(3), Some(10)), Page { offset: 30, limit: 10 });
-        assert_eq!(Page::of_pages(Some(3), None), Page { offset: usize::MAX, limit: usize::MAX });
-        assert_eq!(Page::of_rows(None, Some(2)), Page { offset: 0, limit: 2 });
+        assert_eq!(Page::of_pages(Some(3), Some(10)), Page { offset: 30, limit: 10, number: 3 });
+        let beyond = Page { offset: usize::MAX, limit: usize::MAX, number: 3 };
+        assert_eq!(Page::of_pages(Some(3), None), beyond);
+        assert_eq!(Page::of_rows(None, Some(2)), Page { offset: 0, limit: 2, number: 0 });
+        assert_eq!((beyond.shown_limit(5), Page::of_rows(None, Some(9)).shown_limit(5)), (5, 9));
     }
 }

@@ -1,50 +1,26 @@
 //! Cubes, which Kylin 5 calls models.
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::response::Response;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_engine::{QueryError, Session};
 use nyala_model::QualifiedName;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::answer::{Dialect, Page};
+use super::answer::Dialect;
 use super::description::Described;
 use super::error::KylinError;
 use super::named_cube::NamedCube;
-use super::request::flag;
+use super::parameters::Parameters;
 use super::segments::{Segment, segments_of};
 use super::session::{rows, schema_of, session_in, sql_name};
 use crate::http::{Caller, Shared};
 
-#[derive(Debug, Deserialize)]
-pub struct Wanted {
-    #[serde(alias = "projectName")]
-    project: Option<String>,
-    #[serde(alias = "cubeName", alias = "modelName")]
-    model_name: Option<String>,
-    #[serde(default, deserialize_with = "flag")]
-    exact: bool,
-    limit: Option<usize>,
-    offset: Option<usize>,
-    page_offset: Option<usize>,
-    page_size: Option<usize>,
-}
-
-impl Wanted {
-    pub fn page(&self, dialect: Dialect) -> Page {
-        match dialect {
-            Dialect::Bare => Page::of_rows(self.offset, self.limit),
-            Dialect::Envelope => Page::of_pages(self.page_offset, self.page_size),
-        }
-    }
-
-    /// Whether a cube has the name, or it is a part of its name.
-    fn means(&self, cube: &Cube) -> bool {
-        let name = self.model_name.as_deref().unwrap_or_default();
-        cube.is_called(name) || (!self.exact && cube.name.name.contains(name))
-    }
+/// Whether a cube has the name that is asked for, or that is a part of its name.
+fn means(asked: &Parameters, cube: &Cube) -> bool {
+    let name = asked.text(&["model_name", "cubeName", "modelName"]).unwrap_or_default();
+    cube.is_called(name) || (!asked.flag("exact") && cube.name.name.contains(name))
 }
 
 /// A cube as `SHOW CUBES` tells it.
@@ -76,11 +52,15 @@ impl Cube {
 }
 
 /// All cubes of a project.
-fn all<'a>(session: &'a Session, project: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Cube>, QueryError>> {
+fn all<'a>(
+    shared: &'a Shared,
+    session: &'a Session,
+    project: Option<&'a str>,
+) -> BoxFuture<'a, Result<Vec<Cube>, QueryError>> {
     let sql = "SELECT schema, cube, state, answers, source_rows, bytes, CAST(extract(epoch FROM built_at) * 1000 AS BIGINT) \
                FROM system.cubes ORDER BY schema, cube";
     async move {
-        let schema = schema_of(project);
+        let schema = schema_of(shared, project);
         let cubes = rows(session, sql).await?.into_iter().map(|row| {
             let mut cells = row.into_iter();
             let mut next = || cells.next().flatten().unwrap_or_default();
@@ -88,7 +68,7 @@ fn all<'a>(session: &'a Session, project: Option<&'a str>) -> BoxFuture<'a, Resu
             let mut number = || next().parse().unwrap_or(0);
             Cube { name, state, answers, source_rows: number(), bytes: number(), built_at_ms: number() }
         });
-        Ok(cubes.filter(|cube| schema.is_none_or(|schema| cube.name.schema == schema)).collect())
+        Ok(cubes.filter(|cube| schema.as_ref().is_none_or(|schema| cube.name.schema == *schema)).collect())
     }
     .boxed()
 }
@@ -122,12 +102,12 @@ pub async fn list(
     State(shared): State<Shared>,
     Caller(options): Caller,
     dialect: Dialect,
-    Query(wanted): Query<Wanted>,
+    asked: Parameters,
 ) -> Result<Response, KylinError> {
+    let page = asked.page(dialect)?;
     let session = session_in(&shared, options, None)?;
-    let mut cubes = all(&session, wanted.project.as_deref()).await?;
-    cubes.retain(|cube| wanted.means(cube));
-    let page = wanted.page(dialect);
+    let mut cubes = all(&shared, &session, asked.project()).await?;
+    cubes.retain(|cube| means(&asked, cube));
     let mut shown = Vec::new();
     for cube in cubes.iter().skip(page.offset).take(page.limit) {
         shown.push(shown_cube(&shared, &session, cube).await?);
@@ -140,12 +120,12 @@ pub async fn models(
     State(shared): State<Shared>,
     Caller(options): Caller,
     dialect: Dialect,
-    Query(wanted): Query<Wanted>,
+    asked: Parameters,
 ) -> Result<Response, KylinError> {
+    let page = asked.page(dialect)?;
     let session = session_in(&shared, options, None)?;
-    let mut cubes = all(&session, wanted.project.as_deref()).await?;
-    cubes.retain(|cube| wanted.means(cube));
-    let page = wanted.page(dialect);
+    let mut cubes = all(&shared, &session, asked.project()).await?;
+    cubes.retain(|cube| means(&asked, cube));
     let mut shown = Vec::new();
     for cube in cubes.iter().skip(page.offset).take(page.limit) {
         // One that no longer fits its tables is listed, too.
@@ -187,12 +167,13 @@ fn shown_model(cube: &Cube, described: Option<&Described>) -> Value {
 
 /// The cube of this name, in the project or with its schema.
 pub fn find<'a>(
+    shared: &'a Shared,
     session: &'a Session,
     name: &'a str,
     project: Option<&'a str>,
 ) -> BoxFuture<'a, Result<Cube, KylinError>> {
     async move {
-        let mut found = all(session, project).await?.into_iter().filter(|cube| cube.is_called(name));
+        let mut found = all(shared, session, project).await?.into_iter().filter(|cube| cube.is_called(name));
         match (found.next(), found.next()) {
             (Some(cube), None) => Ok(cube),
             (None, _) => Err(KylinError::invalid(format!("cube `{name}` does not exist"))),

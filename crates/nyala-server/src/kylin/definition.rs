@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use axum::extract::Query;
 use axum::response::Response;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -11,10 +10,10 @@ use nyala_model::QualifiedName;
 use serde_json::json;
 
 use super::answer::Dialect;
-use super::cubes::Wanted;
 use super::description::CuboidUse;
 use super::error::KylinError;
 use super::named_cube::NamedCube;
+use super::parameters::Parameters;
 use super::session::{literal, rows, sql_name};
 
 /// The description of a cube, in a list.
@@ -33,22 +32,19 @@ pub async fn model_desc(dialect: Dialect, of: NamedCube) -> Result<Response, Kyl
 }
 
 /// The cuboids of a cube.
-pub async fn indexes(
-    dialect: Dialect,
-    Query(wanted): Query<Wanted>,
-    of: NamedCube,
-) -> Result<Response, KylinError> {
+pub async fn indexes(dialect: Dialect, asked: Parameters, of: NamedCube) -> Result<Response, KylinError> {
+    let page = asked.page(dialect)?;
     let described = of.described().await?;
     let all = described.indexes(&cuboids_of(&of.session, of.name()).await?);
-    let (page, total) = (wanted.page(dialect), all.len());
+    let total = all.len();
     let part: Vec<_> = all.into_iter().skip(page.offset).take(page.limit).collect();
     Ok(dialect.value(json!({
         "project": of.name().schema,
         "uuid": of.name().to_string(),
         "model_name": of.name().name,
         "total_size": total,
-        "offset": page.offset,
-        "limit": page.limit.min(total),
+        "offset": page.number,
+        "limit": page.shown_limit(total),
         "indexes": part,
     })))
 }

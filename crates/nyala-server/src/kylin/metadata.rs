@@ -1,14 +1,14 @@
 //! Users, projects, tables and columns. The names of fields are Kylin's, with its spelling; older drivers fail on any other.
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::response::Response;
 use nyala_engine::SessionOptions;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::answer::{Dialect, Page};
+use super::answer::Dialect;
 use super::cells::{JdbcType, type_named};
 use super::error::KylinError;
+use super::parameters::Parameters;
 use super::session::{ALL, literal, rows, schema_of, session_in};
 use crate::http::{Caller, Shared};
 
@@ -31,20 +31,12 @@ pub async fn user(Caller(options): Caller, dialect: Dialect) -> Response {
     })
 }
 
-#[derive(Debug, Deserialize)]
-pub struct Pages {
-    #[serde(alias = "pageOffset")]
-    page_offset: Option<usize>,
-    #[serde(alias = "pageSize")]
-    page_size: Option<usize>,
-}
-
 /// All schemas, and one project that is all of them.
 pub async fn projects(
     State(shared): State<Shared>,
     Caller(options): Caller,
     dialect: Dialect,
-    Query(pages): Query<Pages>,
+    asked: Parameters,
 ) -> Result<Response, KylinError> {
     let session = session_in(&shared, options, None)?;
     let sql = format!(
@@ -53,12 +45,7 @@ pub async fn projects(
     let schemas = rows(&session, &sql).await?;
     let names = schemas.into_iter().filter_map(|row| row.into_iter().next().flatten());
     let all = std::iter::once(ALL.to_owned()).chain(names).map(|name| json!({ "name": name, "uuid": name }));
-    Ok(dialect.list(all.collect(), Page::of_pages(pages.page_offset, pages.page_size)))
-}
-
-#[derive(Debug, Deserialize)]
-pub struct OfProject {
-    project: Option<String>,
+    Ok(dialect.list(all.collect(), asked.page(dialect)?))
 }
 
 /// A table, and its columns.
@@ -82,7 +69,7 @@ async fn tables_of(
     project: Option<&str>,
 ) -> Result<Vec<Table>, KylinError> {
     let session = session_in(shared, options, None)?;
-    let one = schema_of(project).map(|schema| format!("AND table_schema = {}", literal(schema)));
+    let one = schema_of(shared, project).map(|schema| format!("AND table_schema = {}", literal(&schema)));
     let sql = format!(
         "SELECT table_schema, table_name, column_name, data_type, is_nullable, numeric_precision, numeric_scale \
          FROM information_schema.columns WHERE table_schema NOT IN {SYSTEM_SCHEMAS} {} \
@@ -112,9 +99,9 @@ pub async fn tables_and_columns(
     State(shared): State<Shared>,
     Caller(options): Caller,
     dialect: Dialect,
-    Query(of): Query<OfProject>,
+    asked: Parameters,
 ) -> Result<Response, KylinError> {
-    let tables = tables_of(&shared, options, of.project.as_deref()).await?;
+    let tables = tables_of(&shared, options, asked.project()).await?;
     Ok(dialect.value(tables.iter().map(Table::described).collect()))
 }
 
@@ -123,9 +110,10 @@ pub async fn tables(
     State(shared): State<Shared>,
     Caller(options): Caller,
     dialect: Dialect,
-    Query(of): Query<OfProject>,
+    asked: Parameters,
 ) -> Result<Response, KylinError> {
-    let tables = tables_of(&shared, options, of.project.as_deref()).await?;
+    let page = asked.page(dialect)?;
+    let tables = tables_of(&shared, options, asked.project()).await?;
     let shown = tables.iter().map(|table| {
         let columns = table.columns.iter().enumerate().map(|(at, column)| {
             json!({
@@ -137,7 +125,7 @@ pub async fn tables(
         });
         json!({ "database": table.schema, "name": table.name, "columns": columns.collect::<Vec<_>>() })
     });
-    Ok(dialect.list(shown.collect(), Page::default()))
+    Ok(dialect.list(shown.collect(), page))
 }
 
 impl Table {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Path, Query};
+use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::cubes::{Cube, find, shown_cube};
 use super::description::Described;
 use super::error::KylinError;
+use super::parameters::Parameters;
 use super::segments::{Segment, segments_of};
 use super::session::{rows, session_in};
 use crate::http::{Caller, Shared};
@@ -55,7 +56,7 @@ impl CubeName {
         let Self { shared, options, place } = self;
         async move {
             let session = session_in(&shared, options, None)?;
-            let cube = find(&session, &place.cube, project).await?;
+            let cube = find(&shared, &session, &place.cube, project).await?;
             Ok(NamedCube { shared, session, cube })
         }
         .boxed()
@@ -70,25 +71,14 @@ pub struct NamedCube {
     pub cube: Cube,
 }
 
-#[derive(Debug, Deserialize)]
-struct OfProject {
-    #[serde(alias = "projectName")]
-    project: Option<String>,
-}
-
 impl FromRequestParts<Shared> for NamedCube {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Response> {
         let mut name = CubeName::from_request_parts(parts, shared).await?;
-        let project = match name.place.project.take() {
-            Some(project) => Some(project),
-            None => {
-                let query = Query::<OfProject>::try_from_uri(&parts.uri);
-                query.map_err(IntoResponse::into_response)?.0.project
-            }
-        };
-        name.find(project.as_deref()).await.map_err(IntoResponse::into_response)
+        let asked = Parameters::of(&parts.uri).map_err(IntoResponse::into_response)?;
+        let of_path = name.place.project.take();
+        name.find(of_path.as_deref().or_else(|| asked.project())).await.map_err(IntoResponse::into_response)
     }
 }
 
@@ -127,7 +117,7 @@ impl NamedCube {
     /// The cube of this name, read again after a change, in the same form.
     pub fn shown_now<'a>(&'a self, name: &'a QualifiedName) -> BoxFuture<'a, Result<Value, KylinError>> {
         async move {
-            let cube = find(&self.session, &name.to_string(), None).await?;
+            let cube = find(&self.shared, &self.session, &name.to_string(), None).await?;
             Ok(shown_cube(&self.shared, &self.session, &cube).await?)
         }
         .boxed()

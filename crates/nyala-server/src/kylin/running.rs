@@ -1,14 +1,17 @@
 //! Running queries and their history.
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::response::Response;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer::{Dialect, Page};
 use super::error::KylinError;
+use super::parameters::Parameters;
 use super::session::{rows, session_in};
 use crate::http::{Caller, Shared};
+
+/// Queries of a page of the history, unless the client says how many.
+const HISTORY_PAGE: usize = 20;
 
 type Row = Vec<Option<String>>;
 
@@ -57,22 +60,16 @@ pub async fn stop(
     Ok(dialect.value(Value::Null))
 }
 
-#[derive(Debug, Deserialize)]
-pub struct Period {
-    page_offset: Option<usize>,
-    page_size: Option<usize>,
-    /// In milliseconds since the Unix epoch.
-    start_time_from: Option<i64>,
-    start_time_to: Option<i64>,
-}
-
-/// Queries that ended lately, the last to begin first.
+/// Queries that ended lately, the last to begin first. Times are in milliseconds since the Unix epoch.
 pub async fn histories(
     State(shared): State<Shared>,
     Caller(options): Caller,
     dialect: Dialect,
-    Query(period): Query<Period>,
+    asked: Parameters,
 ) -> Result<Response, KylinError> {
+    let size = asked.number(&["page_size", "pageSize"])?.unwrap_or(HISTORY_PAGE);
+    let page: usize = asked.number(&["page_offset", "pageOffset"])?.unwrap_or(0);
+    let (from, to) = (asked.number(&["start_time_from"])?, asked.number(&["start_time_to"])?);
     let session = session_in(&shared, options, None)?;
     let bound = |ms: Option<i64>, compare: &str| {
         let seconds = ms.map(|ms| ms as f64 / 1000.0);
@@ -83,13 +80,11 @@ pub async fn histories(
     let sql = format!(
         "SELECT query_id, query, CAST(extract(epoch FROM started_at) * 1000 AS BIGINT), took_us / 1000, status, answered_from, rows, \"user\" \
          FROM system.query_log WHERE true {} {} ORDER BY started_at DESC, query_id DESC",
-        bound(period.start_time_from, ">="),
-        bound(period.start_time_to, "<=")
+        bound(from, ">="),
+        bound(to, "<=")
     );
     let ended = rows(&session, &sql).await?;
-    let size = period.page_size.unwrap_or(20);
-    let first = period.page_offset.unwrap_or(0).saturating_mul(size);
-    let shown = ended.iter().skip(first).take(size).map(|row| {
+    let shown = ended.iter().skip(page.saturating_mul(size)).take(size).map(|row| {
         let is_hit = !text(row, 5).is_empty();
         json!({
             "query_id": text(row, 0),

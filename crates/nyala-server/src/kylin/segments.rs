@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use axum::extract::Query;
 use axum::response::Response;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -11,9 +10,9 @@ use nyala_model::{KeyKind, QualifiedName, RangePartition, SegmentRange};
 use serde_json::{Value, json};
 
 use super::answer::Dialect;
-use super::cubes::Wanted;
 use super::error::KylinError;
 use super::named_cube::NamedCube;
+use super::parameters::Parameters;
 use super::session::{literal, rows, sql_name};
 use crate::http::Shared;
 
@@ -52,6 +51,14 @@ impl Segment {
 
     fn is_called(&self, name: &str) -> bool {
         self.id == name || self.name == name
+    }
+
+    /// Whether it may hold rows from this bound on and before that one. Rows without a value are in no period.
+    fn is_between(&self, from: Option<i64>, to: Option<i64>) -> bool {
+        match self.bounds {
+            Some((first, end)) => from.is_none_or(|from| end > from) && to.is_none_or(|to| first < to),
+            None => from.is_none() && to.is_none(),
+        }
     }
 
     pub fn shown(&self) -> Value {
@@ -174,14 +181,12 @@ fn constant(bound: &str) -> String {
     if bound.parse::<i64>().is_ok() { bound.to_owned() } else { literal(bound) }
 }
 
-/// The segments of a cube.
-pub async fn list(
-    dialect: Dialect,
-    Query(wanted): Query<Wanted>,
-    of: NamedCube,
-) -> Result<Response, KylinError> {
+/// The segments of a cube, of those that hold a part of a period if one is asked for.
+pub async fn list(dialect: Dialect, asked: Parameters, of: NamedCube) -> Result<Response, KylinError> {
+    let (page, from, to) = (asked.page(dialect)?, asked.number(&["start"])?, asked.number(&["end"])?);
     let segments = of.segments().await?;
-    Ok(dialect.list(segments.iter().map(Segment::shown).collect(), wanted.page(dialect)))
+    let wanted = segments.iter().filter(|segment| segment.is_between(from, to));
+    Ok(dialect.list(wanted.map(Segment::shown).collect(), page))
 }
 
 #[cfg(test)]
@@ -241,6 +246,20 @@ mod tests {
         check(&["1", "3"], None);
         check(&["4"], None);
         check(&["5"], None);
+    }
+
+    #[test]
+    fn segments_of_a_period_are_those_that_reach_into_it() {
+        let bounded = |bounds| Segment { bounds, ..segment(1, None) };
+        let check = |bounds, from, to, expected: bool| {
+            assert_eq!(bounded(bounds).is_between(from, to), expected, "{bounds:?} {from:?} {to:?}");
+        };
+        check(Some((10, 20)), None, None, true);
+        check(Some((10, 20)), Some(19), Some(30), true);
+        check(Some((10, 20)), Some(20), None, false);
+        check(Some((10, 20)), None, Some(10), false);
+        check(None, None, None, true);
+        check(None, Some(0), None, false);
     }
 
     #[test]

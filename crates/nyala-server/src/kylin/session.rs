@@ -19,15 +19,22 @@ pub fn session_in(
     project: Option<&str>,
 ) -> Result<Arc<Session>, QueryError> {
     let session = shared.engine.session(SessionOptions { dialect: "kylin", ..options });
-    if let Some(schema) = schema_of(project) {
-        session.set("search_path", schema)?;
+    if let Some(schema) = schema_of(shared, project) {
+        session.set("search_path", &schema)?;
     }
     Ok(session)
 }
 
-/// The schema of a project; none if it is all of them.
-pub fn schema_of(project: Option<&str>) -> Option<&str> {
-    project.map(str::trim).filter(|project| !project.is_empty() && !project.eq_ignore_ascii_case(ALL))
+/// The schema of a project; none if it is all of them. Programs that were made for Kylin write projects in capitals: such a one is a schema
+/// in small letters, unless there is one as it is written.
+pub fn schema_of(shared: &Shared, project: Option<&str>) -> Option<String> {
+    let project = project.map(str::trim).filter(|project| !project.is_empty())?;
+    if project.eq_ignore_ascii_case(ALL) {
+        return None;
+    }
+    let (snapshot, lower) = (shared.engine.catalog().snapshot(), project.to_lowercase());
+    let is_lower = !snapshot.schemas.contains(project) && snapshot.schemas.contains(&lower);
+    Some(if is_lower { lower } else { project.to_owned() })
 }
 
 /// A name in a statement.

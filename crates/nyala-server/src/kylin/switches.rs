@@ -1,7 +1,7 @@
 //! Switches of cubes and segments: whether a cube answers, which of its segments are kept, and copies of it.
 
 use axum::body::Bytes;
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 use axum::response::Response;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -14,6 +14,7 @@ use super::cubes::Cube;
 use super::definition::statement_of;
 use super::error::KylinError;
 use super::named_cube::{CubeName, NamedCube};
+use super::parameters::Parameters;
 use super::request;
 use super::segments::drop_of;
 use super::session::sql_name;
@@ -91,43 +92,15 @@ pub async fn delete_segment(
     Ok(dialect.value(of.shown_now(of.name()).await?))
 }
 
-/// Which segments of Kylin 5 are deleted. Clients write several as `ids=1,2` or as `ids=1&ids=2`.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Deleted {
-    project: Option<String>,
-    /// Whether all are.
-    purge: bool,
-    segments: Vec<String>,
-}
-
-impl Deleted {
-    fn of(parameters: Vec<(String, String)>) -> Self {
-        let mut deleted = Self::default();
-        for (key, value) in parameters {
-            match key.as_str() {
-                "project" => deleted.project = Some(value),
-                "purge" => deleted.purge = value.eq_ignore_ascii_case("true"),
-                "ids" | "names" => {
-                    let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
-                    deleted.segments.extend(names.map(str::to_owned));
-                }
-                _ => {}
-            }
-        }
-        deleted
-    }
-}
-
 /// Drops some segments, or all.
 pub async fn delete_segments(
     dialect: Dialect,
     name: CubeName,
-    Query(parameters): Query<Vec<(String, String)>>,
+    asked: Parameters,
 ) -> Result<Response, KylinError> {
-    let deleted = Deleted::of(parameters);
-    let of = name.find(deleted.project.as_deref()).await?;
-    match deleted.segments.as_slice() {
-        _ if deleted.purge => drop_all(&of).await?,
+    let of = name.find(asked.project()).await?;
+    match asked.list(&["ids", "names"]).as_slice() {
+        _ if asked.flag("purge") => drop_all(&of).await?,
         [] => {
             let message = "name the segments in `ids` or `names`, or send `purge=true` to delete all of them";
             return Err(KylinError::invalid(message));
@@ -202,20 +175,6 @@ fn after_identifier(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn segments_are_named_as_programs_write_lists() {
-        let read = |text: &[(&str, &str)]| {
-            let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-            Deleted::of(text.iter().map(owned).collect())
-        };
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        assert_eq!(read(&[("ids", "1,2"), ("names", " a ")]).segments, names(&["1", "2", "a"]));
-        assert_eq!(read(&[("ids", "1"), ("ids", "2"), ("ids", "")]).segments, names(&["1", "2"]));
-        let all = Deleted { project: Some("p".to_owned()), purge: true, segments: Vec::new() };
-        assert_eq!(read(&[("purge", "True"), ("project", "p"), ("force", "true")]), all);
-        assert_eq!(read(&[("purge", "false")]), Deleted::default());
-    }
 
     #[test]
     fn a_copy_has_the_statement_with_another_name() {
