@@ -150,6 +150,17 @@ public final class KylinJdbc {
                 equal(rows.getString(1), "it's ?x");
             }
         }
+        // The date stands before the number in what this is translated to.
+        try (Connection connection = connect();
+                PreparedStatement statement =
+                        connection.prepareStatement("SELECT CAST(TIMESTAMPADD(DAY, ?, CAST(? AS DATE)) AS DATE)")) {
+            statement.setInt(1, 2);
+            statement.setDate(2, Date.valueOf("1997-03-31"));
+            try (ResultSet rows = statement.executeQuery()) {
+                equal(rows.next(), true);
+                equal(rows.getDate(1).toString(), "1997-04-02");
+            }
+        }
     }
 
     private void maxRows() throws SQLException {
@@ -193,6 +204,13 @@ public final class KylinJdbc {
             equal(meta.getColumnCount(), 2);
             equal(meta.getColumnLabel(1), "jahr");
             equal(meta.getColumnTypeName(2), "BIGINT");
+        }
+        String capitals = "SELECT \"D_YEAR\", count(*) AS \"Days\" FROM \"PUBLIC\".\"DATES\" GROUP BY \"D_YEAR\"";
+        try (Connection connection = connectTo("PUBLIC", System.getenv().getOrDefault("KYLIN_PASSWORD", "x"));
+                Statement statement = connection.createStatement();
+                ResultSet rows = statement.executeQuery(capitals)) {
+            equal(rows.getMetaData().getColumnLabel(1), "D_YEAR");
+            equal(rows.getMetaData().getColumnLabel(2), "Days");
         }
     }
 

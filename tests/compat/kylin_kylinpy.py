@@ -9,8 +9,8 @@ import os
 import time
 from contextlib import contextmanager
 
-from kylinpy.client import InternalServerError
-from kylinpy.exceptions import KylinCubeError, KylinQueryError
+from kylinpy.client import InternalServerError, NotFoundError, UnauthorizedError
+from kylinpy.exceptions import KylinCubeError, KylinJobError, KylinQueryError
 from kylinpy.kylindb import Connection
 
 from checks import check, run
@@ -134,6 +134,18 @@ def limits():
 def names_in_capitals():
     """names in quotes and capitals mean ours in small letters"""
     equal(rows(OLD, 'SELECT count("DATES"."D_DATEKEY") FROM "PUBLIC"."DATES"'), rows(OLD, "SELECT count(*) FROM dates"))
+    cursor = NEW.cursor()
+    cursor.execute('SELECT "D_YEAR" AS "Year", count(*) AS "Days" FROM "PUBLIC"."DATES" GROUP BY "D_YEAR"')
+    equal([column[0] for column in cursor.description], ["Year", "Days"])
+
+
+@check
+def projects_in_capitals():
+    """a project in capitals is a schema in small letters"""
+    capitals = Connection.connect(project="PUBLIC", **SERVER)
+    equal(rows(capitals, "SHOW CREATE CUBE ssb")[0][:2], ("public", "ssb"))
+    assert TABLES <= set(capitals.get_all_tables("public"))
+    assert "ssb" in {cube["name"] for cube in capitals.service.cubes()}
 
 
 @check
@@ -146,6 +158,15 @@ def times_of_calcite():
     [row] = rows(OLD, sql)
     equal(row[:2], (datetime.date(1997, 3, 1), 1))
     assert str(row[2]).startswith("1997-04-07"), row
+    # From the last of March back to the last of December; Monday is the second day of a week.
+    sql = (
+        "SELECT TIMESTAMPDIFF(DAY, DATE '1997-03-01', d), TIMESTAMPDIFF(MONTH, d, DATE '1996-12-31'), 7 - DAYOFWEEK(d), "
+        "{fn UCASE({fn CONVERT(d, SQL_VARCHAR)})}, {fn LOCATE('b', 'abc')} FROM (SELECT DATE '1997-03-31' AS d) AS t"
+    )
+    equal(rows(NEW, sql), [(30, -3, 5, "1997-03-31", 2)])
+    values = [{"className": "java.lang.Integer", "value": "2"}, {"className": "java.sql.Date", "value": "1997-03-31"}]
+    answer = call(OLD, "post", "/query", json={"sql": "SELECT TIMESTAMPADD(DAY, ?, CAST(? AS DATE))", "params": values})
+    equal((answer["exceptionMessage"], answer["results"]), (None, [["1997-04-02 00:00:00.000"]]))
 
 
 @check
@@ -177,6 +198,23 @@ def cubes_and_jobs():
     job = OLD.service.build("ssb", "REFRESH", 0, 0)
     finished(job["uuid"])
     assert any(known["uuid"] == job["uuid"] for known in OLD.service.jobs())
+    for connection in (OLD, NEW):
+        equal(connection.get_job(job["uuid"]).status, "FINISHED")
+    try:
+        NEW.service.job_desc("1000000")
+    except KylinJobError:
+        pass
+    else:
+        raise AssertionError("there is no such job")
+    ended = {"time_filter": 0, "statuses": ["FINISHED", "ERROR"]}
+    equal({known["job_status"] for known in call(NEW, "get", "/jobs", params=ended)["value"]}, {"FINISHED"})
+    equal(call(OLD, "get", "/jobs", params={"status": 32, "timeFilter": 4}), [])
+    try:
+        OLD.get_job(job["uuid"]).pause()
+    except NotFoundError as error:
+        assert "not one of Kylin's calls" in str(error), error
+    else:
+        raise AssertionError("jobs cannot be paused")
     assert "ssb" in {model["alias"] for model in NEW.service.models()}
 
 
@@ -253,7 +291,7 @@ def indexes():
         kinds = [column["value"] for column in index["col_order"]]
         equal((kinds[:3], kinds.count("measure")), (["column"] * 3, 4))
     page = call(NEW, "get", "/models/ssb/indexes", params={"page_offset": 1, "page_size": 4})
-    equal((page["indexes"], page["offset"], page["total_size"]), (answer["indexes"][4:8], 4, 10))
+    equal((page["indexes"], page["offset"], page["limit"], page["total_size"]), (answer["indexes"][4:8], 1, 4, 10))
 
 
 @check
@@ -275,6 +313,8 @@ def segments():
         first = found["19920101000000_19930101000000"]
         equal((first["date_range_start"], first["date_range_end"]), (694224000000, 725846400000))
         equal(first["status"], "READY")
+        period = {"start": first["date_range_start"], "end": first["date_range_end"]}
+        equal(call(NEW, "get", f"/models/{cube}/segments", params=period)["value"], [first])
 
 
 @check
@@ -363,6 +403,28 @@ def copies():
     finally:
         OLD.service.drop_cube("ssb_clone")
     assert "ssb_clone" not in {cube["name"] for cube in OLD.service.cubes()}
+
+
+if "KYLIN_PASSWORD" in os.environ:
+
+    @check
+    def users():
+        """a wrong password is told, and a query runs as its own user only"""
+        try:
+            Connection.connect(project="nyala", **{**SERVER, "password": "wrong"}).projects()
+        except UnauthorizedError as error:
+            assert "wrong user, password or token" in str(error), error
+        else:
+            raise AssertionError("the password is wrong")
+        for connection in (OLD, NEW):
+            query = {"project": "nyala", "sql": "SELECT current_user"}
+            equal(connection.service.query("", json=query)["results"], [[SERVER["username"]]])
+            try:
+                connection.service.query("", json={**query, "executeAs": "somebody"})
+            except KylinQueryError as error:
+                assert "cannot run as `somebody`" in str(error), error
+            else:
+                raise AssertionError("it ran as another user")
 
 
 run()

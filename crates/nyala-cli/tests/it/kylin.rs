@@ -54,7 +54,12 @@ fn a_port_of_its_own_with_passwords_and_encryption() {
     let refused =
         try_run(located(script("kylin_kylinpy.py").envs(login).env("KYLIN_PASSWORD", "x"), address));
     assert_eq!(refused.code, Some(1), "{}", refused.stdout);
-    assert!(refused.stdout.contains("UnauthorizedError"), "{}", refused.stdout);
+    // kylinpy shows the reason.
+    assert!(
+        refused.stdout.contains("UnauthorizedError: wrong user, password or token"),
+        "{}",
+        refused.stdout
+    );
 }
 
 #[test]
@@ -87,7 +92,32 @@ fn a_port_of_its_own_refuses_pages_of_other_sites() {
     let server = Server::empty(&[LISTEN]);
     let request = "GET /kylin/api/projects HTTP/1.0\r\norigin: https://evil.example\r\n\r\n";
     let answer = String::from_utf8(send(server.kylin.unwrap(), request.as_bytes())).unwrap();
-    assert!(answer.contains(" 403 "), "{answer}");
+    assert!(answer.contains(" 403 ") && answer.contains("\"exception\""), "{answer}");
+}
+
+/// Values are empty, keys are there twice, and old ones beside new ones.
+#[test]
+fn urls_are_read_as_scripts_write_them() {
+    let server = Server::empty(&[]);
+    for path in [
+        "/cubes?cubeName=&modelName=&projectName=nyala&project=&limit=15&offset=",
+        "/jobs?statuses=RUNNING,ERROR&statuses=FINISHED&time_filter=4",
+        "/jobs?status=2&status=8&limit=15&limit=15&timeFilter=1&cubeName=",
+    ] {
+        assert_eq!(call(server.http, "GET", path, ""), (200, serde_json::json!([])), "{path}");
+    }
+    for (method, path, words) in [
+        ("GET", "/cubes?limit=many", "`limit` is `many`"),
+        ("GET", "/jobs?statuses=done", "`done` is no state of jobs"),
+        ("GET", "/jobs?time_filter=7", "time filter 7 is none of"),
+        ("GET", "/query/query_histories?page_size=-1", "`page_size` or `pageSize` is `-1`"),
+        ("PUT", "/jobs/status?action=DISCARD", "name the jobs to end"),
+        ("GET", "/cubes/%ff", ""),
+    ] {
+        let (status, answer) = call(server.http, method, path, "");
+        assert!(status >= 400, "{path}: {answer}");
+        assert!(answer["exception"].as_str().unwrap().contains(words), "{path}: {answer}");
+    }
 }
 
 #[test]

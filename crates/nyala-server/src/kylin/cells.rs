@@ -7,6 +7,8 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde::Serialize;
 
+use super::translate::WrittenNames;
+
 /// With exactly three digits: drivers take a shorter or a longer fraction for another one.
 const TIMESTAMP: &str = "%Y-%m-%d %H:%M:%S%.3f";
 /// Display size of types without another one.
@@ -89,12 +91,13 @@ pub struct Column<'a> {
     table_name: (),
 }
 
-impl<'a> From<&'a Field> for Column<'a> {
-    fn from(field: &'a Field) -> Self {
+impl<'a> Column<'a> {
+    fn of(field: &'a Field, names: &'a WrittenNames) -> Self {
         let JdbcType { code, name, precision, scale } = type_of(field.data_type());
+        let label = names.shown(field.name());
         Self {
-            label: field.name(),
-            name: field.name(),
+            label,
+            name: label,
             display_size: precision,
             precision,
             scale,
@@ -116,9 +119,9 @@ impl<'a> From<&'a Field> for Column<'a> {
     }
 }
 
-/// `columnMetas` of an answer.
-pub fn columns_of(schema: &Schema) -> Vec<Column<'_>> {
-    schema.fields().iter().map(|field| Column::from(field.as_ref())).collect()
+/// `columnMetas` of an answer, by the names that the client wrote.
+pub fn columns_of<'a>(schema: &'a Schema, names: &'a WrittenNames) -> Vec<Column<'a>> {
+    schema.fields().iter().map(|field| Column::of(field, names)).collect()
 }
 
 /// Appends the rows of a batch, as arrays of texts and nulls between commas.

@@ -18,6 +18,7 @@ mod jobs;
 mod measure;
 mod metadata;
 mod named_cube;
+mod odbc;
 mod parameters;
 mod query;
 mod request;

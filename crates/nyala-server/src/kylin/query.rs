@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Schema, TimeUnit};
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request as HttpRequest, State};
@@ -15,7 +15,10 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use datafusion::common::ScalarValue;
 use futures::{StreamExt, stream};
-use nyala_engine::{Answer, ErrorKind, Prepared, Profile, QueryError, RowStream, Session, Text, hide_values};
+use nyala_engine::{
+    Answer, ErrorKind, Identity, Prepared, Profile, QueryError, RowStream, Session, SessionOptions, Text,
+    hide_values,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -23,7 +26,7 @@ use super::answer::Dialect;
 use super::cells::{columns_of, write_rows};
 use super::error::text_of;
 use super::session::session_in;
-use super::translate::{translate, with_lower_names};
+use super::translate::{WrittenNames, translate, with_lower_names};
 use crate::http::{Caller, Shared, caller};
 
 /// Gathered before the first bytes leave.
@@ -52,6 +55,9 @@ pub struct Request {
     /// From cubes, or not at all.
     #[serde(default, rename = "forced_to_index")]
     forced_to_index: bool,
+    /// The user that a program wants the query to be of.
+    #[serde(default)]
+    execute_as: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -64,8 +70,8 @@ struct Parameter {
 }
 
 impl Parameter {
-    /// The engine casts texts to the type that the statement needs.
-    fn value(&self) -> ScalarValue {
+    /// The engine casts texts to the type that the statement needs. Where it needs none, the class tells the type.
+    fn value(&self, needed: Option<&DataType>) -> ScalarValue {
         let text = match &self.value {
             None | Some(Value::Null) => return ScalarValue::Null,
             Some(Value::String(text)) => text.clone(),
@@ -79,10 +85,32 @@ impl Parameter {
                 text.parse().ok().map(|value| ScalarValue::Float64(Some(value)))
             }
             "java.lang.Boolean" => text.parse().ok().map(|value| ScalarValue::Boolean(Some(value))),
+            class if needed.is_none() => type_of_class(class, &text)
+                .and_then(|data_type| ScalarValue::try_from_string(text.clone(), &data_type).ok()),
             _ => None,
         };
         typed.unwrap_or(ScalarValue::Utf8(Some(text)))
     }
+}
+
+/// The type of a class whose values come as texts; none of texts themselves.
+fn type_of_class(class: &str, text: &str) -> Option<DataType> {
+    Some(match class {
+        "java.math.BigDecimal" => {
+            // With an exponent it stays a text.
+            let number = text.strip_prefix('-').unwrap_or(text);
+            let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+            let is_plain = whole.bytes().chain(fraction.bytes()).all(|digit| digit.is_ascii_digit());
+            let digits = whole.len() + fraction.len();
+            let precision =
+                u8::try_from(digits).ok().filter(|digits| is_plain && (1..=38).contains(digits))?;
+            DataType::Decimal128(precision, i8::try_from(fraction.len()).ok()?)
+        }
+        "java.sql.Date" => DataType::Date32,
+        "java.sql.Time" => DataType::Time64(TimeUnit::Microsecond),
+        "java.sql.Timestamp" => DataType::Timestamp(TimeUnit::Microsecond, None),
+        _ => return None,
+    })
 }
 
 /// Which rows are wanted.
@@ -104,6 +132,19 @@ impl Request {
         let limits = [self.limit, of_statement].into_iter().flatten().filter_map(positive);
         Part { skip: self.offset.and_then(positive).unwrap_or(0), most: limits.min().unwrap_or(u64::MAX) }
     }
+
+    /// Refuses to run a query with the privileges of its sender where they should be those of another user.
+    fn check_user(&self, options: &SessionOptions) -> Result<(), QueryError> {
+        let wanted = self.execute_as.as_deref().map(str::trim).filter(|user| !user.is_empty());
+        match (wanted, &options.identity) {
+            (Some(wanted), Identity::Role(role)) if role != wanted => {
+                let message = format!("a query of `{role}` cannot run as `{wanted}`");
+                let error = QueryError::new(ErrorKind::PermissionDenied, message);
+                Err(error.hint(format!("log in as `{wanted}`, or leave out `executeAs`")))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Answers one statement of a client that has been let in.
@@ -117,16 +158,18 @@ pub async fn query(shared: &Shared, request: HttpRequest) -> Response {
     let started = Instant::now();
     let answered = async {
         let request = parse(body)?;
+        request.check_user(&options)?;
         let session = session_in(shared, options, request.project.as_deref())?;
-        let answer = execute(&session, &request).await?;
-        Ok::<_, QueryError>((answer, request.part()))
+        let (answer, names) = execute(&session, &request).await?;
+        Ok::<_, QueryError>((answer, names, request.part()))
     };
     match answered.await {
-        Ok((Answer::Rows(rows), part)) => of_rows(rows, part, dialect, started).await,
-        Ok((Answer::Done(done), _)) => {
-            whole(dialect, &Schema::empty(), &End::done(done.rows.unwrap_or(0)), started)
+        Ok((Answer::Rows(rows), names, part)) => {
+            let first = head(dialect, &rows.schema(), &names);
+            of_rows(rows, part, first, dialect, started).await
         }
-        Err(error) => whole(dialect, &Schema::empty(), &End::failed(&error), started),
+        Ok((Answer::Done(done), ..)) => nothing(dialect, &End::done(done.rows.unwrap_or(0)), started),
+        Err(error) => nothing(dialect, &End::failed(&error), started),
     }
 }
 
@@ -140,13 +183,15 @@ pub async fn prepare(
     let started = Instant::now();
     let prepared = async {
         let request = parse(body)?;
+        request.check_user(&options)?;
         let session = session_in(&shared, options, request.project.as_deref())?;
-        let prepared = prepared(&session, &request.sql).await?;
-        Ok::<_, QueryError>(prepared.schema().unwrap_or_else(|| Arc::new(Schema::empty())))
+        let (prepared, names) = prepared(&session, &request.sql).await?;
+        let schema = prepared.schema().unwrap_or_else(|| Arc::new(Schema::empty()));
+        Ok::<_, QueryError>(head(dialect, &schema, &names))
     };
     match prepared.await {
-        Ok(schema) => whole(dialect, &schema, &End::done(0), started),
-        Err(error) => whole(dialect, &Schema::empty(), &End::failed(&error), started),
+        Ok(head) => whole(head, dialect, &End::done(0), started),
+        Err(error) => nothing(dialect, &End::failed(&error), started),
     }
 }
 
@@ -156,27 +201,29 @@ fn parse(body: Result<Bytes, BytesRejection>) -> Result<Request, QueryError> {
     serde_json::from_slice(&body).map_err(|error| invalid(format!("request body: {error}")))
 }
 
-async fn execute(session: &Session, request: &Request) -> Result<Answer, QueryError> {
+async fn execute(session: &Session, request: &Request) -> Result<(Answer, WrittenNames), QueryError> {
     if request.forced_to_push_down {
         session.set("nyala.use_cubes", "off")?;
     }
     if request.forced_to_index {
         session.set("nyala.pushdown", "off")?;
     }
-    let prepared = prepared(session, &request.sql).await?;
-    let needed = prepared.parameter_types().len();
+    let (prepared, names) = prepared(session, &request.sql).await?;
+    let needed = prepared.parameter_types();
     let given = request.params.as_deref().unwrap_or_default();
-    if given.len() < needed {
-        let message = format!("the statement has {needed} parameters, but {} were given", given.len());
+    if given.len() < needed.len() {
+        let (needed, given) = (needed.len(), given.len());
+        let message = format!("the statement has {needed} parameters, but {given} were given");
         return Err(QueryError::new(ErrorKind::InvalidParameter, message));
     }
     // Drivers also count the placeholders in comments.
-    let values = given.iter().take(needed).map(Parameter::value).collect();
-    session.execute(&prepared, values).await
+    let values = given.iter().zip(needed).map(|(given, needed)| given.value(needed.as_ref())).collect();
+    Ok((session.execute(&prepared, values).await?, names))
 }
 
-/// The statement as it is written, or with names in lower case if its names are not known.
-async fn prepared(session: &Session, sql: &str) -> Result<Prepared, QueryError> {
+/// The statement as it is written, or with names in lower case if its names are not known. Columns of the latter are shown by the names
+/// that the client wrote.
+async fn prepared(session: &Session, sql: &str) -> Result<(Prepared, WrittenNames), QueryError> {
     let sql = translate(sql);
     match read(session, &sql).await {
         Err(error) if is_unknown_name(&error) => {
@@ -185,11 +232,11 @@ async fn prepared(session: &Session, sql: &str) -> Result<Prepared, QueryError> 
                 return Err(error);
             }
             // The first error has the names as the client knows them.
-            read(session, &lower)
-                .await
-                .map_err(|second| if is_unknown_name(&second) { error } else { second })
+            let read = read(session, &lower).await;
+            let prepared = read.map_err(|second| if is_unknown_name(&second) { error } else { second })?;
+            Ok((prepared, WrittenNames::of(&sql)))
         }
-        read => read,
+        read => Ok((read?, WrittenNames::default())),
     }
 }
 
@@ -301,9 +348,9 @@ fn json_of(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-fn head(dialect: Dialect, schema: &Schema) -> String {
+fn head(dialect: Dialect, schema: &Schema, names: &WrittenNames) -> String {
     let envelope = if dialect == Dialect::Envelope { "{\"code\":\"000\",\"data\":" } else { "" };
-    format!("{envelope}{{\"columnMetas\":{},\"results\":[", json_of(&columns_of(schema)))
+    format!("{envelope}{{\"columnMetas\":{},\"results\":[", json_of(&columns_of(schema, names)))
 }
 
 fn tail(dialect: Dialect, end: &End, started: Instant) -> String {
@@ -314,18 +361,22 @@ fn tail(dialect: Dialect, end: &End, started: Instant) -> String {
 }
 
 /// An answer without rows.
-fn whole(dialect: Dialect, schema: &Schema, end: &End, started: Instant) -> Response {
-    respond(Body::from(head(dialect, schema) + &tail(dialect, end, started)))
+fn whole(head: String, dialect: Dialect, end: &End, started: Instant) -> Response {
+    respond(Body::from(head + &tail(dialect, end, started)))
+}
+
+/// An answer without rows and columns.
+fn nothing(dialect: Dialect, end: &End, started: Instant) -> Response {
+    whole(head(dialect, &Schema::empty(), &WrittenNames::default()), dialect, end, started)
 }
 
 fn respond(body: Body) -> Response {
     ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")], body).into_response()
 }
 
-async fn of_rows(rows: RowStream, part: Part, dialect: Dialect, started: Instant) -> Response {
-    let first = head(dialect, &rows.schema()).into_bytes();
+async fn of_rows(rows: RowStream, part: Part, head: String, dialect: Dialect, started: Instant) -> Response {
     let mut writer = Writer { rows, part, batch: None, written: 0, dialect, started, ended: false };
-    let mut ahead = first;
+    let mut ahead = head.into_bytes();
     while ahead.len() < AHEAD_BYTES {
         match writer.next_chunk().await {
             Some(chunk) => ahead.extend_from_slice(&chunk),
@@ -420,7 +471,8 @@ mod tests {
 
     #[test]
     fn parameters_have_the_types_of_their_classes() {
-        let value = |body: &str| serde_json::from_str::<Parameter>(body).unwrap().value();
+        let value =
+            |body: &str| serde_json::from_str::<Parameter>(body).unwrap().value(Some(&DataType::Utf8));
         assert_eq!(value(r#"{"className": "java.lang.Integer", "value": "7"}"#), ScalarValue::Int64(Some(7)));
         assert_eq!(
             value(r#"{"className": "java.lang.Double", "value": "0.5"}"#),
@@ -430,12 +482,40 @@ mod tests {
         assert_eq!(value(r#"{"className": "java.sql.Date", "value": "1997-03-31"}"#), text("1997-03-31"));
         assert_eq!(value(r#"{"className": "java.lang.Long", "value": "x"}"#), text("x"));
         assert_eq!(value(r#"{"className": "java.lang.Object"}"#), ScalarValue::Null);
+        let alone = |class: &str, text: &str| {
+            Parameter { class_name: class.to_owned(), value: Some(json!(text)) }.value(None)
+        };
+        let decimal = |value, precision, scale| ScalarValue::Decimal128(Some(value), precision, scale);
+        assert_eq!(alone("java.math.BigDecimal", "-12.50"), decimal(-1250, 4, 2));
+        assert_eq!(alone("java.math.BigDecimal", "7"), decimal(7, 1, 0));
+        assert_eq!(alone("java.math.BigDecimal", "1E+3"), text("1E+3"));
+        assert_eq!(alone("java.sql.Date", "1997-03-31"), ScalarValue::Date32(Some(9951)));
+        let at = ScalarValue::TimestampMicrosecond(Some(859_852_798_500_000), None);
+        assert_eq!(alone("java.sql.Timestamp", "1997-03-31 23:59:58.5"), at);
+        assert_eq!(alone("java.sql.Time", "00:00:01"), ScalarValue::Time64Microsecond(Some(1_000_000)));
+        assert_eq!(alone("java.lang.String", "1997-03-31"), text("1997-03-31"));
+    }
+
+    #[test]
+    fn a_query_does_not_run_as_another_user() {
+        let as_user = |user: &str| -> Request {
+            serde_json::from_value(json!({ "sql": "SELECT 1", "executeAs": user })).unwrap()
+        };
+        let of = |identity| SessionOptions { identity, ..SessionOptions::default() };
+        let ann = of(Identity::Role("ann".to_owned()));
+        for user in ["ann", ""] {
+            as_user(user).check_user(&ann).unwrap();
+        }
+        assert_eq!(as_user("bob").check_user(&ann).unwrap_err().kind, ErrorKind::PermissionDenied);
+        as_user("bob").check_user(&of(Identity::Owner)).unwrap();
     }
 
     #[test]
     fn the_end_closes_what_the_head_has_opened() {
         for dialect in [Dialect::Bare, Dialect::Envelope] {
-            let body = head(dialect, &Schema::empty()) + &tail(dialect, &End::done(3), Instant::now());
+            let names = WrittenNames::default();
+            let body =
+                head(dialect, &Schema::empty(), &names) + &tail(dialect, &End::done(3), Instant::now());
             let whole: Value = serde_json::from_str(&body).unwrap();
             let answer = if dialect == Dialect::Bare { &whole } else { &whole["data"] };
             assert_eq!(answer["affectedRowCount"], 3);

@@ -3,16 +3,20 @@
 //! | theirs | ours |
 //! |---|---|
 //! | `?` | `$1`, `$2`, … |
-//! | `{fn f(x)}`, `{d '…'}`, `{t '…'}`, `{ts '…'}` | `f(x)`, `DATE '…'`, `TIME '…'`, `TIMESTAMP '…'` |
+//! | `{fn f(x)}`, `{d '…'}`, `{t '…'}`, `{ts '…'}` | `f(x)` or [our name of it](super::odbc), `DATE '…'`, `TIME '…'`, `TIMESTAMP '…'` |
 //! | `FLOOR(x TO MONTH)` | `date_trunc('month', x)` |
-//! | `TIMESTAMPADD(MONTH, n, x)` | `((x) + (n) * INTERVAL '1 month')` |
+//! | `TIMESTAMPADD(MONTH, n, x)` | `((x) + CAST(n AS BIGINT) * INTERVAL '1 month')` |
+//! | `TIMESTAMPDIFF(MONTH, x, y)` | the whole months between them |
 //! | `YEAR(x)`, `QUARTER(x)`, `WEEK(x)`, … | `date_part('year', x)`, … |
 //! | a `;` at the end | nothing |
 //!
 //! Texts are cut into tokens, and what is in quotes or a comment stays as it is. Whatever is not in the table goes on unchanged, and the
 //! engine says what it thinks of it.
 
+use std::collections::HashMap;
 use std::ops::Range;
+
+use super::odbc::{self, Unit};
 
 /// A piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,18 +52,6 @@ const PARTS: [(&str, &str); 11] = [
     ("SECOND", "second"),
 ];
 
-/// Units of time, and the interval that each is.
-const UNITS: [(&str, &str); 8] = [
-    ("SECOND", "1 second"),
-    ("MINUTE", "1 minute"),
-    ("HOUR", "1 hour"),
-    ("DAY", "1 day"),
-    ("WEEK", "7 days"),
-    ("MONTH", "1 month"),
-    ("QUARTER", "3 months"),
-    ("YEAR", "1 year"),
-];
-
 /// Deepest nesting of translated functions: each level is a call of this process.
 const MAX_DEPTH: usize = 50;
 
@@ -69,12 +61,13 @@ pub fn translate(sql: &str) -> String {
     while tokens.last().is_some_and(|token| matches!(token, Token::Space(_) | Token::Mark(';'))) {
         tokens.pop();
     }
-    let closing = closing_of(&tokens);
+    let (closing, numbers) = (closing_of(&tokens), placeholders_of(&tokens));
     let mut translation = Translation {
         tokens: &tokens,
         closing: &closing,
+        numbers: &numbers,
         text: String::with_capacity(sql.len()),
-        placeholders: 0,
+        is_doubled: false,
     };
     translation.add(0..tokens.len(), 0);
     translation.text
@@ -91,6 +84,31 @@ pub fn with_lower_names(sql: &str) -> String {
         }
     }
     text
+}
+
+/// Names as a client has written them, by what [`with_lower_names`] made of them.
+#[derive(Debug, Default)]
+pub struct WrittenNames(HashMap<String, String>);
+
+impl WrittenNames {
+    /// The names in quotes of a text.
+    pub fn of(sql: &str) -> Self {
+        let mut names = HashMap::new();
+        for token in tokens_of(sql) {
+            let Token::Quoted(quoted) = token else { continue };
+            let name = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+            if let Some(name) = name.map(|name| name.replace("\"\"", "\"")) {
+                // Of several that differ in capitals only, the last one: they mean the same.
+                names.insert(name.to_lowercase(), name);
+            }
+        }
+        Self(names)
+    }
+
+    /// The name that a column is shown by.
+    pub fn shown<'n>(&'n self, name: &'n str) -> &'n str {
+        self.0.get(name).map_or(name, String::as_str)
+    }
 }
 
 fn tokens_of(sql: &str) -> Vec<Token<'_>> {
@@ -167,11 +185,22 @@ fn closing_of(tokens: &[Token<'_>]) -> Vec<Option<usize>> {
     closing
 }
 
+/// For each token, the number of the placeholder that it is: arguments of functions may change their places.
+fn placeholders_of(tokens: &[Token<'_>]) -> Vec<usize> {
+    let numbers = tokens.iter().scan(0, |count, token| {
+        *count += usize::from(*token == Token::Mark('?'));
+        Some(*count)
+    });
+    numbers.collect()
+}
+
 struct Translation<'t> {
     tokens: &'t [Token<'t>],
     closing: &'t [Option<usize>],
+    numbers: &'t [usize],
     text: String,
-    placeholders: usize,
+    /// Whether what is added now is written twice.
+    is_doubled: bool,
 }
 
 impl<'t> Translation<'t> {
@@ -187,8 +216,8 @@ impl<'t> Translation<'t> {
         let after = at + 1;
         match self.tokens.get(at) {
             Some(Token::Mark('?')) => {
-                self.placeholders += 1;
-                self.text.push_str(&format!("${}", self.placeholders));
+                let number = self.numbers.get(at).copied().unwrap_or_default();
+                self.text.push_str(&format!("${number}"));
             }
             Some(Token::Mark('{')) if depth < MAX_DEPTH => {
                 if let Some(inside) = self.within(at, end)
@@ -234,7 +263,12 @@ impl<'t> Translation<'t> {
     fn add_escape(&mut self, inside: Range<usize>, depth: usize) -> bool {
         let first = inside.start + self.spaces(inside.clone());
         let prefix = match self.tokens.get(first) {
-            Some(kind) if kind.is_word("fn") => "",
+            Some(kind) if kind.is_word("fn") => {
+                if !self.add_function(first + 1..inside.end, depth) {
+                    self.add(first + 1..inside.end, depth + 1);
+                }
+                return true;
+            }
             Some(kind) if kind.is_word("d") => "DATE",
             Some(kind) if kind.is_word("t") => "TIME",
             Some(kind) if kind.is_word("ts") => "TIMESTAMP",
@@ -243,6 +277,52 @@ impl<'t> Translation<'t> {
         self.text.push_str(prefix);
         self.add(first + 1..inside.end, depth + 1);
         true
+    }
+
+    /// A call of a function that ODBC calls otherwise.
+    fn add_function(&mut self, places: Range<usize>, depth: usize) -> bool {
+        let at = places.start + self.spaces(places.clone());
+        let Some(Token::Word(name)) = self.tokens.get(at) else { return false };
+        let open = at + 1 + self.spaces(at + 1..places.end);
+        if self.tokens.get(open) != Some(&Token::Mark('(')) {
+            return false;
+        }
+        let Some(inside) = self.within(open, places.end) else { return false };
+        if !trimmed(self.slice(inside.end + 1..places.end)).is_empty() {
+            return false;
+        }
+        let arguments = self.arguments(inside);
+        if name.eq_ignore_ascii_case("CONVERT")
+            && let [value, kind] = arguments.as_slice()
+            && let [Token::Word(kind)] = trimmed(self.slice(kind.clone()))
+            && let Some(kind) = odbc::type_named(kind)
+        {
+            self.add_template(&format!("CAST($1 AS {kind})"), &[value.clone()], depth);
+            return true;
+        }
+        let Some(ours) = odbc::function(name, arguments.len()) else { return false };
+        self.add_template(ours, &arguments, depth);
+        true
+    }
+
+    /// A text of ours with the arguments in the places of `$1` and so on.
+    fn add_template(&mut self, template: &str, arguments: &[Range<usize>], depth: usize) {
+        let mut parts = template.split('$');
+        self.text.push_str(parts.next().unwrap_or_default());
+        for part in parts {
+            let Some((number, rest)) = part.split_at_checked(1) else { continue };
+            let at = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+            if let Some(argument) = at.and_then(|at| arguments.get(at)) {
+                self.add(self.without_spaces(argument), depth + 1);
+            }
+            self.text.push_str(rest);
+        }
+    }
+
+    /// The places of an argument without the spaces around it.
+    fn without_spaces(&self, places: &Range<usize>) -> Range<usize> {
+        let start = places.start + self.spaces(places.clone());
+        start..start + trimmed(self.slice(places.clone())).len()
     }
 
     /// A call of a function with these arguments, if it is one of the table.
@@ -256,40 +336,52 @@ impl<'t> Translation<'t> {
             self.text.push(')');
             return true;
         }
-        let part = PARTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        if part.is_none() && !name.eq_ignore_ascii_case("TIMESTAMPADD") {
-            return false;
+        if name.eq_ignore_ascii_case("TIMESTAMPADD") || name.eq_ignore_ascii_case("TIMESTAMPDIFF") {
+            return self.add_times(name, inside, depth);
         }
+        let Some((_, part)) = PARTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) else {
+            return false;
+        };
         let arguments = self.arguments(inside);
-        if let (None, [unit, count, value]) = (part, arguments.as_slice()) {
-            let [Token::Word(unit)] = trimmed(self.slice(unit.clone())) else { return false };
-            let Some((_, interval)) = UNITS.iter().find(|(known, _)| *known == plain(unit)) else {
-                return false;
-            };
-            self.text.push_str("((");
-            self.add(value.clone(), depth + 1);
-            self.text.push_str(") + (");
-            self.add(count.clone(), depth + 1);
-            self.text.push_str(&format!(") * INTERVAL '{interval}')"));
-            return true;
-        }
-        let (Some((_, part)), [value]) = (part, arguments.as_slice()) else { return false };
-        if trimmed(self.slice(value.clone())).is_empty() {
+        if arguments.len() != 1 {
             return false;
         }
-        self.text.push_str(&format!("CAST(date_part('{part}', "));
-        self.add(value.clone(), depth + 1);
-        self.text.push_str(") AS BIGINT)");
+        let number = format!("CAST(date_part('{part}', $1) AS BIGINT)");
         // Calcite's week begins with Sunday as 1.
-        if *part == "dow" {
-            self.text.push_str(" + 1");
-        }
+        let number = if *part == "dow" { format!("({number} + 1)") } else { number };
+        self.add_template(&number, &arguments, depth);
         true
     }
 
-    /// The places of the arguments between commas that are in no further brackets.
+    /// A sum or a difference of times. The first argument is a unit.
+    fn add_times(&mut self, name: &str, inside: Range<usize>, depth: usize) -> bool {
+        let arguments = self.arguments(inside);
+        let [unit, operands @ ..] = arguments.as_slice() else { return false };
+        let [Token::Word(unit)] = trimmed(self.slice(unit.clone())) else { return false };
+        let (Some(unit), 2) = (Unit::named(unit), operands.len()) else { return false };
+        if name.eq_ignore_ascii_case("TIMESTAMPADD") {
+            // The cast tells the type of a placeholder.
+            let sum = format!("(($2) + CAST($1 AS BIGINT) * INTERVAL '{}')", unit.interval);
+            self.add_template(&sum, operands, depth);
+            return true;
+        }
+        // A difference in months writes its times twice. One within another would double the text at each level.
+        if unit.is_of_months() && self.is_doubled {
+            return false;
+        }
+        let outer = self.is_doubled;
+        self.is_doubled |= unit.is_of_months();
+        self.add_template(&unit.difference(), operands, depth);
+        self.is_doubled = outer;
+        true
+    }
+
+    /// The places of the arguments between commas that are in no further brackets; none between empty brackets.
     fn arguments(&self, inside: Range<usize>) -> Vec<Range<usize>> {
         let (mut arguments, mut start, mut at) = (Vec::new(), inside.start, inside.start);
+        if trimmed(self.slice(inside.clone())).is_empty() {
+            return arguments;
+        }
         while at < inside.end {
             if self.tokens.get(at) == Some(&Token::Mark(',')) {
                 arguments.push(start..at);
@@ -302,17 +394,11 @@ impl<'t> Translation<'t> {
     }
 }
 
-/// `SQL_TSI_MONTH`, as ODBC calls it, is `MONTH`.
-fn plain(unit: &str) -> String {
-    let unit = unit.to_uppercase();
-    unit.strip_prefix("SQL_TSI_").map_or(unit.clone(), str::to_owned)
-}
-
 /// The number of tokens of the value, without spaces around it, and the unit in `value TO unit`.
 fn to_unit<'t>(inside: &[Token<'t>]) -> Option<(usize, &'t str)> {
     let (last, before) = trimmed(inside).split_last()?;
     let Token::Word(unit) = last else { return None };
-    UNITS.iter().find(|(known, _)| known.eq_ignore_ascii_case(unit))?;
+    Unit::named(unit)?;
     let (to, value) = trimmed(before).split_last()?;
     to.is_word("TO").then_some((trimmed(value).len(), *unit))
 }
@@ -346,7 +432,11 @@ mod tests {
 
     #[test]
     fn escapes_of_odbc_are_read() {
-        check("SELECT {fn UCASE({fn LTRIM(a)})}", "SELECT  UCASE( LTRIM(a))");
+        check("SELECT {fn UCASE({fn LTRIM(a)})}", "SELECT upper( LTRIM(a))");
+        check("{fn CURDATE()}, {fn LOCATE('?', {fn LCASE( a )})}", "CURRENT_DATE, strpos(lower(a), '?')");
+        check("{fn LOCATE(?, ?)}, ?", "strpos($2, $1), $3");
+        check("{fn CONVERT(a + 1, SQL_VARCHAR)} || b", "CAST(a + 1 AS VARCHAR) || b");
+        check("{fn CONVERT(a, SQL_GUID)}, {fn UCASE}", " CONVERT(a, SQL_GUID),  UCASE");
         check("WHERE d >= {d '2026-01-31'}", "WHERE d >= DATE '2026-01-31'");
         check("{ts '2026-01-31 10:00:00'} {t '10:00:00'}", "TIMESTAMP '2026-01-31 10:00:00' TIME '10:00:00'");
         check("SELECT {x: 1}, {fn open", "SELECT {x: 1}, {fn open");
@@ -360,11 +450,22 @@ mod tests {
             "CAST(date_trunc('month', CAST(x AS TIMESTAMP)) AS DATE)",
         );
         check("FLOOR(price / 2)", "FLOOR(price / 2)");
-        check("TIMESTAMPADD(WEEK, -1, d)", "(( d) + ( -1) * INTERVAL '7 days')");
+        check("TIMESTAMPADD(WEEK, -1, d)", "((d) + CAST(-1 AS BIGINT) * INTERVAL '7 days')");
         check(
             "TIMESTAMPADD(SQL_TSI_QUARTER, ?, FLOOR(d TO YEAR))",
-            "(( date_trunc('year', d)) + ( $1) * INTERVAL '3 months')",
+            "((date_trunc('year', d)) + CAST($1 AS BIGINT) * INTERVAL '3 months')",
         );
+        // The values go to their placeholders, wherever these stand now.
+        check("TIMESTAMPADD(DAY, ?, ?)", "(($2) + CAST($1 AS BIGINT) * INTERVAL '1 day')");
+        check(
+            "{fn TIMESTAMPDIFF(SQL_TSI_HOUR, a, ?)}",
+            " CAST(trunc((date_part('epoch', CAST($1 AS TIMESTAMP)) - date_part('epoch', CAST(a AS TIMESTAMP))) / 3600) AS BIGINT)",
+        );
+        check(
+            "TIMESTAMPADD(MONTHS, 1, d), TIMESTAMPDIFF(DAY, a)",
+            "TIMESTAMPADD(MONTHS, 1, d), TIMESTAMPDIFF(DAY, a)",
+        );
+        check("7 - DAYOFWEEK(d)", "7 - (CAST(date_part('dow', d) AS BIGINT) + 1)");
         check(
             "QUARTER(d), week (d)",
             "CAST(date_part('quarter', d) AS BIGINT), CAST(date_part('week', d) AS BIGINT)",
@@ -377,6 +478,8 @@ mod tests {
     fn deep_nesting_ends() {
         let deep = format!("{}d{}", "YEAR(".repeat(10_000), ")".repeat(10_000));
         assert!(translate(&deep).contains("date_part"));
+        let doubled = format!("{}d{}", "TIMESTAMPDIFF(MONTH, ".repeat(100), ", d)".repeat(100));
+        assert!(translate(&doubled).len() < 10 * doubled.len());
     }
 
     #[test]
@@ -385,5 +488,12 @@ mod tests {
             with_lower_names("SELECT \"PRICE\", 'Ä\"B\"' FROM \"DEFAULT\".\"KYLIN_SALES\""),
             "SELECT \"price\", 'Ä\"B\"' FROM \"default\".\"kylin_sales\""
         );
+    }
+
+    #[test]
+    fn columns_are_shown_by_the_names_that_the_client_wrote() {
+        let names = WrittenNames::of("SELECT sum(\"PRICE\") AS \"Total \"\"€\"\"\", '\"X\"' FROM \"SALES\"");
+        assert_eq!(names.shown("total \"€\""), "Total \"€\"");
+        assert_eq!((names.shown("price"), names.shown("x"), names.shown("n")), ("PRICE", "x", "n"));
     }
 }
