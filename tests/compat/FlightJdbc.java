@@ -23,7 +23,8 @@ import java.util.TreeMap;
 /**
  * The Flight SQL JDBC driver against a server that has the Star Schema Benchmark tables in schema `public`.
  *
- * <p>Where the server is comes from FLIGHTHOST and FLIGHTPORT. Prints one line for each check and exits with 1 if any failed.
+ * <p>Where the server is comes from FLIGHTHOST and FLIGHTPORT. With FLIGHT_USER and FLIGHT_PASSWORD a user logs in, with FLIGHT_ROOTS the server's
+ * certificate is checked. Prints one line for each check and exits with 1 if any failed.
  */
 public final class FlightJdbc {
     /** Counts for hours without giving a row. */
@@ -52,6 +53,9 @@ public final class FlightJdbc {
         checks.put("a cancelled statement ends on the server", this::cancelling);
         checks.put("a closed statement ends its answer", this::closing);
         checks.put("a database in the address is checked", this::catalog);
+        if (System.getenv("FLIGHT_USER") != null) {
+            checks.put("a wrong password and a wrong certificate are refused", this::refused);
+        }
     }
 
     private int runAll() {
@@ -75,8 +79,16 @@ public final class FlightJdbc {
     }
 
     private static Connection connect(String more) throws SQLException {
+        String roots = System.getenv("FLIGHT_ROOTS");
+        String encryption = roots == null ? "useEncryption=false" : "useSystemTrustStore=false&tlsRootCerts=" + roots;
+        return connect(encryption, System.getenv("FLIGHT_PASSWORD"), more);
+    }
+
+    private static Connection connect(String encryption, String password, String more) throws SQLException {
         String server = System.getenv("FLIGHTHOST") + ":" + System.getenv("FLIGHTPORT");
-        return DriverManager.getConnection("jdbc:arrow-flight-sql://" + server + "/?useEncryption=false" + more);
+        String user = System.getenv("FLIGHT_USER");
+        String login = user == null ? "" : "&user=" + user + "&password=" + password;
+        return DriverManager.getConnection("jdbc:arrow-flight-sql://" + server + "/?" + encryption + login + more);
     }
 
     private void values() throws SQLException {
@@ -194,6 +206,7 @@ public final class FlightJdbc {
             }
             equal(column(database.getPrimaryKeys(null, "public", "keyed_by_jdbc"), "COLUMN_NAME"), Set.of("a", "b"));
             equal(column(database.getColumns(null, "public", "keyed_by_jdbc", "%"), "IS_NULLABLE"), Set.of("NO"));
+            equal(column(database.getColumns(null, "public", "keyed_by_jdbc", "%"), "TYPE_NAME"), Set.of("bigint", "text"));
             equal(column(database.getImportedKeys(null, "public", "lineorder"), "FKTABLE_NAME"), Set.of());
             equal(column(database.getExportedKeys(null, "public", "lineorder"), "FKTABLE_NAME"), Set.of());
             equal(column(database.getCrossReference(null, "public", "lineorder", null, "public", "dates"), "FKTABLE_NAME"), Set.of());
@@ -323,6 +336,24 @@ public final class FlightJdbc {
             message = whole(problem);
         }
         equal(message.contains("none"), false);
+    }
+
+    private void refused() throws SQLException {
+        String roots = "useSystemTrustStore=false&tlsRootCerts=" + System.getenv("FLIGHT_ROOTS");
+        equal(isRefused(roots, "wrong"), true);
+        // The system does not know who made the certificate.
+        equal(isRefused("useEncryption=true", System.getenv("FLIGHT_PASSWORD")), true);
+        equal(isRefused(roots, System.getenv("FLIGHT_PASSWORD")), false);
+    }
+
+    private static boolean isRefused(String encryption, String password) {
+        try (Connection connection = connect(encryption, password, "");
+                Statement statement = connection.createStatement();
+                ResultSet rows = statement.executeQuery("SELECT 1")) {
+            return !rows.next();
+        } catch (SQLException | RuntimeException expected) {
+            return true;
+        }
     }
 
     private interface Condition {

@@ -77,6 +77,19 @@ def schemas():
 
 
 @check
+def columns_of_tables():
+    """tables are listed with the types that their columns have in SQL"""
+    put("CommandStatementUpdate", field(1, b"CREATE TABLE typed (k BIGINT PRIMARY KEY, n NUMERIC(10, 2), z TIMESTAMPTZ)"))
+    with_columns = varint(5 << 3) + varint(1)
+    info = CLIENT.get_flight_info(descriptor("CommandGetTables", field(3, b"typed"), with_columns))
+    [table] = CLIENT.do_get(info.endpoints[0].ticket).read_all().to_pylist()
+    columns = {column.name: column.metadata for column in pa.ipc.read_schema(pa.py_buffer(table["table_schema"]))}
+    told = b"ARROW:FLIGHT:SQL:"
+    equal({name: columns[name][told + b"TYPE_NAME"] for name in "knz"}, {"k": b"bigint", "n": b"numeric", "z": b"timestamp with time zone"})
+    equal((columns["n"][told + b"PRECISION"], columns["n"][told + b"SCALE"]), (b"10", b"2"))
+
+
+@check
 def actions():
     """ListActions lists what there is, and nothing else"""
     listed = {action.type for action in CLIENT.list_actions()}

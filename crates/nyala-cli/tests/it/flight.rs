@@ -1,6 +1,6 @@
 //! Arrow Flight SQL, with the clients that people use: ADBC in Python and the JDBC driver.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 
 use crate::encryption::Keys;
@@ -70,19 +70,42 @@ fn what_clients_send_is_bounded() {
 
 #[test]
 fn jdbc() {
-    require("javac", "a JDK, 17 or later (Debian: default-jdk-headless)");
     let star = Star::generate("0.01");
     let server = Server::start_with(&star.built(), &[LISTEN]);
-    let (classes, source) = (tempfile::tempdir().unwrap(), repository("tests/compat/FlightJdbc.java"));
-    run(Command::new("javac").arg("-d").arg(classes.path()).arg(source));
-    let driver: PathBuf = jar("org.apache.arrow:flight-sql-jdbc-driver", "18.3.0");
-    let class_path = std::env::join_paths([classes.path(), driver.as_path()]).unwrap();
-    let address = server.flight.unwrap();
+    let (address, classes) = (server.flight.unwrap(), tempfile::tempdir().unwrap());
+    check(&server, jdbc_client(classes.path(), address.port()).env("FLIGHTHOST", address.ip().to_string()));
+    server.check_alive("the JDBC driver");
+}
+
+#[test]
+fn jdbc_with_passwords_and_encryption() {
+    let (star, keys) = (Star::generate("0.01"), Keys::make());
+    let data = star.built();
+    sql(&data, "CREATE USER root SUPERUSER PASSWORD 'secret'");
+    let variables = [
+        LISTEN,
+        ("NYALA_SERVER__AUTHENTICATION", "password"),
+        ("NYALA_SERVER__TLS__CERTIFICATE", keys.certificate.to_str().unwrap()),
+        ("NYALA_SERVER__TLS__KEY", keys.key.to_str().unwrap()),
+    ];
+    let server = Server::start_encrypted(&data, &variables);
+    let classes = tempfile::tempdir().unwrap();
+    let mut client = jdbc_client(classes.path(), server.flight.unwrap().port());
+    client.env("FLIGHTHOST", "localhost").env("FLIGHT_ROOTS", &keys.certificate);
+    check(&server, client.env("FLIGHT_USER", "root").env("FLIGHT_PASSWORD", "secret"));
+}
+
+/// The program that uses the JDBC driver, compiled into a folder.
+fn jdbc_client(classes: &Path, port: u16) -> Command {
+    require("javac", "a JDK, 17 or later (Debian: default-jdk-headless)");
+    let source = repository("tests/compat/FlightJdbc.java");
+    run(Command::new("javac").arg("-d").arg(classes).arg(source));
+    let driver = jar("org.apache.arrow:flight-sql-jdbc-driver", "18.3.0");
+    let class_path = std::env::join_paths([classes, driver.as_path()]).unwrap();
     let mut client = Command::new("java");
     client.arg("--add-opens=java.base/java.nio=ALL-UNNAMED").arg("-cp").arg(class_path).arg("FlightJdbc");
-    client.env("FLIGHTHOST", address.ip().to_string()).env("FLIGHTPORT", address.port().to_string());
-    check(&server, &mut client);
-    server.check_alive("the JDBC driver");
+    client.env("FLIGHTPORT", port.to_string());
+    client
 }
 
 fn check(server: &Server, client: &mut Command) {

@@ -14,6 +14,7 @@ use tonic::Status;
 
 use super::error::{refused, unwritable};
 use super::types::Types;
+use crate::rest::formats::type_name;
 use crate::small_queries::literal;
 pub use crate::small_queries::rows as rows_of;
 
@@ -26,6 +27,11 @@ const TABLE_TYPES: [(&str, &str); 4] = [
     ("LOCAL TEMPORARY", "LOCAL TEMPORARY"),
     ("FOREIGN", "FOREIGN TABLE"),
 ];
+
+/// Where the protocol has what Arrow's types of columns do not tell.
+const TYPE_NAME: &str = "ARROW:FLIGHT:SQL:TYPE_NAME";
+const PRECISION: &str = "ARROW:FLIGHT:SQL:PRECISION";
+const SCALE: &str = "ARROW:FLIGHT:SQL:SCALE";
 
 pub fn catalogs(command: CommandGetCatalogs) -> Result<RecordBatch, Status> {
     let mut found = command.into_builder();
@@ -82,11 +88,31 @@ pub async fn tables(
             false => None,
         };
         // A table that cannot be opened is listed without columns.
-        let columns =
-            columns.map_or_else(Schema::empty, |columns| Arc::unwrap_or_clone(types.of_table(&columns)));
+        let columns = columns.map_or_else(Schema::empty, |columns| described(types, &columns));
         found.append(DATABASE, schema, table, kind, &columns).map_err(Status::from)?;
     }
     found.build().map_err(Status::from)
+}
+
+/// The columns of a table with their types in SQL, which drivers show.
+fn described(types: Types, columns: &Schema) -> Schema {
+    let sent = types.of_table(columns);
+    let fields = sent.fields().iter().zip(columns.fields()).map(|(sent, computed)| {
+        let mut field = sent.as_ref().clone();
+        match computed.data_type() {
+            DataType::Decimal32(precision, scale)
+            | DataType::Decimal64(precision, scale)
+            | DataType::Decimal128(precision, scale)
+            | DataType::Decimal256(precision, scale) => field.metadata_mut().extend([
+                (TYPE_NAME.to_owned(), "numeric".to_owned()),
+                (PRECISION.to_owned(), precision.to_string()),
+                (SCALE.to_owned(), scale.to_string()),
+            ]),
+            other => field.metadata_mut().extend([(TYPE_NAME.to_owned(), type_name(other))]),
+        }
+        field
+    });
+    Schema::new(fields.collect::<Vec<_>>())
 }
 
 /// The primary key of a table.
@@ -147,4 +173,24 @@ pub fn foreign_key_columns() -> SchemaRef {
 
 pub fn foreign_keys() -> RecordBatch {
     RecordBatch::new_empty(foreign_key_columns())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_tables_have_their_types_in_sql() {
+        let columns = Schema::new(vec![
+            Field::new("name", DataType::Utf8View, false),
+            Field::new("price", DataType::Decimal128(10, 2), true),
+        ]);
+        let described = described(Types::Common, &columns);
+        let told = |at: usize, key: &str| described.field(at).metadata().get(key).cloned();
+        assert_eq!(described.field(0).data_type(), &DataType::Utf8);
+        assert!(!described.field(0).is_nullable());
+        assert_eq!((told(0, TYPE_NAME).as_deref(), told(0, PRECISION)), (Some("text"), None));
+        assert_eq!(told(1, TYPE_NAME).as_deref(), Some("numeric"));
+        assert_eq!((told(1, PRECISION).as_deref(), told(1, SCALE).as_deref()), (Some("10"), Some("2")));
+    }
 }
