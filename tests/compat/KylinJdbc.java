@@ -109,7 +109,7 @@ public final class KylinJdbc {
     private void values() throws SQLException {
         String sql =
                 "SELECT 7, 8000000000, CAST(2.5 AS DOUBLE), CAST(1.25 AS DECIMAL(10, 2)), 'text', '', true, "
-                        + "DATE '1997-03-31', TIMESTAMP '1997-03-31 23:59:58.5', CAST(NULL AS VARCHAR)";
+                        + "DATE '1997-03-31', TIMESTAMP '1997-03-31 23:59:58.5', CAST(NULL AS VARCHAR), CAST(0.5 AS REAL), TIME '23:59:58'";
         try (Connection connection = connect();
                 Statement statement = connection.createStatement();
                 ResultSet rows = statement.executeQuery(sql)) {
@@ -124,6 +124,8 @@ public final class KylinJdbc {
             equal(rows.getDate(8).toString(), "1997-03-31");
             equal(rows.getTimestamp(9), Timestamp.valueOf("1997-03-31 23:59:58.5"));
             equal(rows.getString(10), null);
+            equal(rows.getDouble(11), 0.5);
+            equal(rows.getString(12), "23:59:58");
         }
     }
 

@@ -6,6 +6,7 @@ Where the server is comes from HTTPHOST and HTTPPORT. With KYLIN_USER and KYLIN_
 
 import datetime
 import os
+import threading
 import time
 from contextlib import contextmanager
 
@@ -25,6 +26,8 @@ SERVER = {
 OLD = Connection.connect(project="nyala", **SERVER)
 NEW = Connection.connect(project="nyala", version="v4", **SERVER)
 TABLES = {"customer", "dates", "lineorder", "part", "supplier"}
+# Counts for hours without giving a row.
+LONG = "SELECT count(*) FROM generate_series(1, 1000000000000) AS t(n) WHERE n % 7 = 8"
 
 
 def equal(found, expected):
@@ -50,6 +53,15 @@ def refused(words, function, *arguments, **more):
         assert words in str(error), f"no {words!r} in {error}"
     else:
         raise AssertionError("it should have failed")
+
+
+def until(what, found):
+    """The first answer that is something."""
+    end = time.monotonic() + 60
+    while not (answer := found()):
+        assert time.monotonic() < end, f"{what}: not within a minute"
+        time.sleep(0.05)
+    return answer
 
 
 def finished(job):
@@ -102,6 +114,9 @@ def tables_and_columns():
     assert TABLES <= set(of_schema.get_all_tables("public"))
     columns = dict(OLD.service.tables_and_columns()["public.lineorder"]["columns"])
     assert "lo_revenue" in columns, columns
+    for version in ("v1", "v4"):
+        pushed_down = Connection.connect(project="nyala", version=version, is_pushdown=True, **SERVER)
+        assert TABLES <= set(pushed_down.get_all_tables("public"))
 
 
 @check
@@ -118,6 +133,16 @@ def values():
         equal(row[7], datetime.date(1997, 3, 31))
         # It leaves the fraction out.
         equal(row[8], datetime.datetime(1997, 3, 31, 23, 59, 58))
+
+
+@check
+def prepared():
+    """the columns of a statement are told without running it, as the ODBC driver asks for them"""
+    statement = {"project": "nyala", "params": [], "sql": "SELECT d_year, count(*) AS n FROM dates WHERE d_datekey > ? GROUP BY d_year"}
+    for connection in (OLD, NEW):
+        answer = call(connection, "post", "/query/prestate", json=statement)
+        columns = [(column["label"], column["columnType"]) for column in answer["columnMetas"]]
+        equal((columns, answer["results"], answer["isException"]), ([("d_year", 4), ("n", -5)], [], False))
 
 
 @check
@@ -188,6 +213,44 @@ def errors():
             assert "nowhere" in str(error), error
         else:
             raise AssertionError("it should have failed")
+        try:
+            rows(connection, "SELECT 1 / (n - 200000) FROM generate_series(1, 300000) AS s(n)", limit=1000000)
+        except KylinQueryError as error:
+            assert "zero" in str(error), error
+        else:
+            raise AssertionError("it should have failed in the middle")
+
+
+@check
+def running_queries():
+    """a running query is listed and stopped, and an ended one is in the history"""
+    for connection, method, path in ((OLD, "put", "/query/{}/stop"), (NEW, "delete", "/query/{}")):
+        outcome = []
+
+        def ask():
+            try:
+                outcome.append(connection.query(LONG))
+            except KylinQueryError as error:
+                outcome.append(error)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        [query] = until("it runs", lambda: [q for q in call(OLD, "get", "/query/runningQueries") if q["sql"] == LONG])
+        equal(call(connection, method, path.format(query["queryId"])), None)
+        asking.join(60)
+        assert len(outcome) == 1 and isinstance(outcome[0], KylinQueryError), outcome
+        period = {"project": "nyala", "page_offset": 0, "page_size": 100, "start_time_from": query["startTime"] - 1000}
+        history = until("it is in the history", lambda: [q for q in call(NEW, "get", "/query/query_histories", params=period)["query_histories"] if q["query_id"] == query["queryId"]])
+        equal((history[0]["sql_text"], history[0]["query_status"], history[0]["index_hit"]), (LONG, "FAILED", False))
+    equal(call(NEW, "get", "/query/query_histories", params={"start_time_to": 1}), {"size": 0, "query_histories": []})
+
+
+@check
+def caches():
+    """calls that make Kylin forget what it has read are answered"""
+    equal(call(OLD, "put", "/cache/cube/ssb/update"), None)
+    equal(call(NEW, "put", "/tables/catalog_cache", json={"tables": "PUBLIC.DATES"}), None)
+    equal(call(NEW, "delete", "/query/cache"), None)
 
 
 @check

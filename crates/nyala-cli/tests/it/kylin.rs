@@ -1,13 +1,14 @@
 //! Kylin's API, with the clients that people use: kylinpy and three versions of the JDBC driver.
 
-use std::net::SocketAddr;
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
 use crate::encryption::Keys;
-use crate::program::{run, try_run};
+use crate::program::{PATIENCE, eventually, run, try_run};
 use crate::python::{jar, require, script};
 use crate::server::{Server, send};
 use crate::star::{Star, repository, sql};
@@ -93,6 +94,21 @@ fn a_port_of_its_own_refuses_pages_of_other_sites() {
     let request = "GET /kylin/api/projects HTTP/1.0\r\norigin: https://evil.example\r\n\r\n";
     let answer = String::from_utf8(send(server.kylin.unwrap(), request.as_bytes())).unwrap();
     assert!(answer.contains(" 403 ") && answer.contains("\"exception\""), "{answer}");
+}
+
+/// No client of Kylin sends anything to give a query up: it closes its connection.
+#[test]
+fn a_closed_connection_ends_its_query() {
+    let server = Server::empty(&[]);
+    let left_alone = "SELECT count(*) FROM generate_series(1, 1000000000000) AS t(n) WHERE n % 7 = 8";
+    let running = format!("SELECT count(*) FROM system.queries WHERE query = '{left_alone}'");
+    let body = serde_json::json!({ "sql": left_alone }).to_string();
+    let head = format!("POST /kylin/api/query HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}", body.len());
+    let mut client = TcpStream::connect(server.http).unwrap();
+    client.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).unwrap();
+    eventually("the query runs", PATIENCE, || server.query(&running) == [["1"]]);
+    drop(client);
+    eventually("the query has ended", PATIENCE, || server.query(&running) == [["0"]]);
 }
 
 /// Values are empty, keys are there twice, and old ones beside new ones.
