@@ -7,6 +7,7 @@ NYALA_HTTP is its address. It asks for passwords: `root`, a superuser, has `secr
 import base64
 import copy
 import http.client
+import io
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import threading
 import time
 import urllib.parse
 
+import pyarrow.parquet
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 from referencing import Registry
@@ -183,6 +185,22 @@ def statements():
     ask("POST /api/v1/query", 415, body="SELECT 1", headers={**ROOT, "Content-Type": "text/plain"})
     ask("POST /api/v1/query", 403, body={"sql": "SELECT * FROM stock"}, headers=ANN)
     ask("GET /api/v1/query", 405, query={"sql": "DELETE FROM stock"})
+
+
+@check
+def parquet_answers():
+    """a Parquet answer is a file that others read, and a type that it cannot hold is told"""
+    rows = "SELECT v AS n, 'row ' || v AS t, CAST(v AS NUMERIC(12, 2)) AS p, ARRAY[v] AS l FROM generate_series(1, 20000) AS s(v)"
+    linked = ask("GET /api/v1/query", 200, query={"sql": rows, "format": "parquet"})
+    posted = ask("POST /api/v1/query", 200, body={"sql": rows}, headers={**ROOT, "Accept": FORMATS["parquet"]})
+    for answer in (linked, posted):
+        table = pyarrow.parquet.read_table(io.BytesIO(answer.body))
+        numbers = sorted(table.column("n").to_pylist())
+        assert numbers == list(range(1, 20001)), (len(numbers), numbers[:3])
+        [first] = [row for row in table.to_pylist() if row["n"] == 1]
+        assert (first["t"], str(first["p"]), first["l"]) == ("row 1", "1.00", [1]), first
+    refused = ask("GET /api/v1/query", 422, query={"sql": "SELECT INTERVAL '1 day'", "format": "parquet"}).json()["error"]
+    assert "cast the column to text" in refused["hint"], refused
 
 
 @check
