@@ -11,6 +11,7 @@ import java.sql.ResultSet;
 import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.sql.Timestamp;
 import java.sql.Types;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -43,6 +44,7 @@ public final class FlightJdbc {
 
     private FlightJdbc() {
         checks.put("values of all types", this::values);
+        checks.put("times with a zone as times of UTC", this::zoneless);
         checks.put("parameters", this::parameters);
         checks.put("statements without rows, and batches", this::writing);
         checks.put("many rows", this::manyRows);
@@ -113,6 +115,26 @@ public final class FlightJdbc {
             equal(row.getString(11).isEmpty(), false);
             equal(row.next(), false);
         }
+    }
+
+    private void zoneless() throws SQLException {
+        String sql = "SELECT TIMESTAMPTZ '1997-03-31 23:59:58Z'";
+        // What the driver does not know goes as a header with each call.
+        try (Connection connection = connect("&x-nyala-flight-types=zoneless");
+                Statement statement = connection.createStatement();
+                ResultSet row = statement.executeQuery(sql)) {
+            equal(row.next(), true);
+            equal(((Timestamp) row.getObject(1)).toLocalDateTime().toString(), "1997-03-31T23:59:58");
+        }
+        String message = "none";
+        try (Connection connection = connect("&x-nyala-flight-types=views");
+                Statement statement = connection.createStatement();
+                ResultSet row = statement.executeQuery(sql)) {
+            row.next();
+        } catch (SQLException | RuntimeException problem) {
+            message = whole(problem);
+        }
+        equal(message.contains("zoneless") ? "" : message, "");
     }
 
     private void parameters() throws SQLException {

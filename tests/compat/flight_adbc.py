@@ -124,6 +124,11 @@ def no_views():
         connection.adbc_connection.set_options(**{SESSION + "flight_types": "arrow"})
         cursor.execute(sql)
         assert pa.string() not in cursor.fetch_arrow_table().schema.types
+        connection.adbc_connection.set_options(**{SESSION + "flight_types": "zoneless"})
+        cursor.execute("SELECT TIMESTAMPTZ '1997-03-31 23:59:58Z' AS z, c_city FROM customer LIMIT 1")
+        found = cursor.fetch_arrow_table()
+        equal((found.column("z").to_pylist(), found.schema.field("c_city").type), ([dt.datetime(1997, 3, 31, 23, 59, 58)], pa.string()))
+        error_of(connection.adbc_connection.set_options, **{SESSION + "flight_types": "views"})
 
 
 @check

@@ -1,7 +1,7 @@
 //! Lets calls in, and puts the caller into the request as an extension, for the service.
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use base64::Engine as _;
@@ -13,10 +13,15 @@ use tonic::Status;
 use tonic::metadata::MetadataMap;
 
 use super::calls::{Call, NO_COMMAND, name_of_path};
+use super::error::beginning;
 use super::sessions::{Caller, Owner};
+use super::types::Types;
 use crate::auth::{Authenticator, Credentials, Ends, Refusal};
 use crate::http::login::{self, Denial};
 use crate::http::{OpenConnection, Peer, Shared};
+
+/// The types of a session that begins, for clients that cannot set its options: the JDBC driver sends what it does not know in a URL as headers.
+const TYPES: &str = "x-nyala-flight-types";
 
 /// Checks the password or token of a call.
 pub async fn require(
@@ -34,18 +39,32 @@ pub async fn require(
         _ => None,
     };
     let status = match login::admit(&shared, &mut request, peer).await {
-        Ok(options) => {
-            let of_connection = || Owner::Connection(connection.number(), options.user.clone());
-            let owner = token.unwrap_or_else(of_connection);
-            request.extensions_mut().insert(Caller { owner, options, connection });
-            return next.run(request).await;
-        }
+        Ok(options) => match types(request.headers()) {
+            Ok(types) => {
+                let of_connection = || Owner::Connection(connection.number(), options.user.clone());
+                let owner = token.unwrap_or_else(of_connection);
+                request.extensions_mut().insert(Caller { owner, options, connection, types });
+                return next.run(request).await;
+            }
+            Err(status) => status,
+        },
         Err(Denial::Login(refusal)) => refuse(refusal),
         Err(Denial::Full) => Status::resource_exhausted(
             "the server has as many connections as it may; reuse them, or raise `server.max_connections`",
         ),
     };
     Call::begin(name, NO_COMMAND).refused(status).into_http()
+}
+
+fn types(headers: &HeaderMap) -> Result<Types, Status> {
+    let Some(header) = headers.get(TYPES) else { return Ok(Types::default()) };
+    let name = header.to_str().unwrap_or_default();
+    Types::named(name).ok_or_else(|| {
+        let name = beginning(name);
+        Status::invalid_argument(format!(
+            "header `{TYPES}` is `{name}`, and must be `common`, `zoneless` or `arrow`"
+        ))
+    })
 }
 
 fn refuse(refusal: Refusal) -> Status {

@@ -15,7 +15,7 @@ use super::types::Types;
 const CATALOG: &str = "catalog";
 const SCHEMA: &str = "schema";
 const SEARCH_PATH: &str = "search_path";
-/// `common` for types that all drivers read, `arrow` for those that are computed.
+/// A name of types.
 const TYPES: &str = "flight_types";
 
 /// Sets options, each by itself.
@@ -37,12 +37,8 @@ fn set_one(session: &FlightSession, name: &str, value: Option<OptionValue>) -> R
             Some(_) => Err(OptionErrorValue::InvalidValue),
         },
         TYPES => {
-            let types = match text.as_deref() {
-                None | Some("common") => Types::Common,
-                Some("arrow") => Types::Arrow,
-                Some(_) => return Err(OptionErrorValue::InvalidValue),
-            };
-            session.set_types(types);
+            let types = text.map_or(Some(Types::default()), |name| Types::named(&name));
+            session.set_types(types.ok_or(OptionErrorValue::InvalidValue)?);
             Ok(())
         }
         _ => {
@@ -63,14 +59,10 @@ fn set_one(session: &FlightSession, name: &str, value: Option<OptionValue>) -> R
 pub fn get(session: &FlightSession) -> Vec<u8> {
     let settings = session.session.setting_values();
     let settings = settings.into_iter().map(|setting| (setting.name.to_owned(), setting.value));
-    let types = match session.types() {
-        Types::Common => "common",
-        Types::Arrow => "arrow",
-    };
     let own = [
         (CATALOG.to_owned(), DATABASE.to_owned()),
         (SCHEMA.to_owned(), session.session.setting(SEARCH_PATH).unwrap_or_default()),
-        (TYPES.to_owned(), types.to_owned()),
+        (TYPES.to_owned(), session.types().name().to_owned()),
     ];
     let all = settings.chain(own).map(|(name, value)| (name, SessionOptionValue::from(value)));
     GetSessionOptionsResult { session_options: all.collect() }.encode_to_vec()

@@ -48,6 +48,8 @@ pub struct Caller {
     pub owner: Owner,
     pub options: SessionOptions,
     pub connection: OpenConnection,
+    /// The types of a session that begins with this call.
+    pub types: Types,
 }
 
 /// Why a caller has no session.
@@ -200,7 +202,7 @@ impl Sessions {
             user,
             session: Opaque::new(engine.session(caller.options.clone())),
             statements: Statements::default(),
-            types: Mutex::new(Types::Common),
+            types: Mutex::new(caller.types),
             used: Mutex::new(Instant::now()),
             calls: AtomicUsize::new(0),
             connection,

@@ -14,15 +14,32 @@ use nyala_engine::{ErrorKind, QueryError};
 const DIGITS_OF_U64: u8 = 20;
 
 /// Which types are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Types {
     /// Those that all drivers read.
+    #[default]
     Common,
+    /// The same with times of UTC in the place of those with a zone: `getObject` of the JDBC driver before version 19 fails on these.
+    Zoneless,
     /// As they are computed: views and dictionaries too.
     Arrow,
 }
 
+/// The types by name.
+const NAMES: [(&str, Types); 3] =
+    [("common", Types::Common), ("zoneless", Types::Zoneless), ("arrow", Types::Arrow)];
+
 impl Types {
+    /// Those of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        NAMES.iter().find(|(known, _)| *known == name).map(|(_, types)| *types)
+    }
+
+    /// Their name.
+    pub fn name(self) -> &'static str {
+        NAMES.iter().find(|(_, types)| *types == self).map_or("", |(name, _)| *name)
+    }
+
     /// The columns of an answer. All may be null: operators are not always as exact as their plan.
     pub fn schema(self, schema: &Schema) -> SchemaRef {
         let columns = self.of_table(schema);
@@ -37,7 +54,8 @@ impl Types {
             let field = match (self, field.data_type()) {
                 // Its type is that of a parameter which may have any: a text, as for PostgreSQL's clients.
                 (_, DataType::Null) => field.as_ref().clone().with_data_type(DataType::Utf8),
-                (Self::Common, _) => common_field(field),
+                (Self::Common, _) => common_field(field, true),
+                (Self::Zoneless, _) => common_field(field, false),
                 (Self::Arrow, _) => field.as_ref().clone(),
             };
             Arc::new(field)
@@ -46,21 +64,18 @@ impl Types {
     }
 }
 
-fn common_field(field: &FieldRef) -> Field {
-    field.as_ref().clone().with_data_type(common(field.data_type()))
+fn common_field(field: &FieldRef, zones: bool) -> Field {
+    field.as_ref().clone().with_data_type(common(field.data_type(), zones))
 }
 
-fn common_element(field: &FieldRef) -> FieldRef {
-    Arc::new(common_field(field))
-}
-
-/// The type that every driver reads and that has all values of this one.
-fn common(data_type: &DataType) -> DataType {
+/// The type that every driver reads and that has all values of this one. Without `zones`, times have none.
+fn common(data_type: &DataType, zones: bool) -> DataType {
+    let element = |field: &FieldRef| -> FieldRef { Arc::new(common_field(field, zones)) };
     match data_type {
         DataType::Utf8View => DataType::Utf8,
         DataType::BinaryView => DataType::Binary,
-        DataType::Dictionary(_, values) => common(values),
-        DataType::RunEndEncoded(_, values) => common(values.data_type()),
+        DataType::Dictionary(_, values) => common(values, zones),
+        DataType::RunEndEncoded(_, values) => common(values.data_type(), zones),
         DataType::Float16 => DataType::Float32,
         DataType::UInt8 => DataType::Int16,
         DataType::UInt16 => DataType::Int32,
@@ -69,13 +84,12 @@ fn common(data_type: &DataType) -> DataType {
         DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
             DataType::Decimal128(*precision, *scale)
         }
-        DataType::List(element) | DataType::ListView(element) => DataType::List(common_element(element)),
-        DataType::LargeList(element) | DataType::LargeListView(element) => {
-            DataType::LargeList(common_element(element))
-        }
-        DataType::FixedSizeList(element, length) => DataType::FixedSizeList(common_element(element), *length),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(common_element).collect()),
-        DataType::Map(entries, sorted) => DataType::Map(common_element(entries), *sorted),
+        DataType::Timestamp(unit, Some(_)) if !zones => DataType::Timestamp(*unit, None),
+        DataType::List(item) | DataType::ListView(item) => DataType::List(element(item)),
+        DataType::LargeList(item) | DataType::LargeListView(item) => DataType::LargeList(element(item)),
+        DataType::FixedSizeList(item, length) => DataType::FixedSizeList(element(item), *length),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(element).collect()),
+        DataType::Map(entries, sorted) => DataType::Map(element(entries), *sorted),
         other => other.clone(),
     }
 }
@@ -108,7 +122,8 @@ pub fn check_same(prepared: Option<&Schema>, answered: &Schema) -> Result<(), Qu
     let prepared = prepared.ok_or_else(changed)?;
     let is_same = |(one, other): (&FieldRef, &FieldRef)| {
         one.name() == other.name()
-            && (one.data_type() == &DataType::Null || common(one.data_type()) == common(other.data_type()))
+            && (one.data_type() == &DataType::Null
+                || common(one.data_type(), true) == common(other.data_type(), true))
     };
     let (one, other) = (prepared.fields(), answered.fields());
     match one.len() == other.len() && one.iter().zip(other).all(is_same) {
@@ -128,9 +143,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use arrow::array::{
         Array, AsArray, DictionaryArray, ListBuilder, StringArray, StringViewArray, StringViewBuilder,
-        UInt64Array,
+        TimestampMicrosecondArray, UInt64Array,
     };
-    use arrow::datatypes::{Decimal128Type, Int32Type};
+    use arrow::datatypes::{Decimal128Type, Int32Type, TimestampMicrosecondType};
 
     use super::*;
 
@@ -157,6 +172,21 @@ mod tests {
         let list = conformed(Arc::new(lists.finish()));
         let element = list.as_list::<i32>().value(0);
         assert_eq!((element.data_type(), element.null_count()), (&DataType::Utf8, 1));
+    }
+
+    #[test]
+    fn times_lose_their_zones_where_the_client_wants_that() {
+        let at = TimestampMicrosecondArray::from(vec![1_000_000]).with_timezone("Europe/Oslo");
+        let batch = RecordBatch::try_from_iter([("at", Arc::new(at) as ArrayRef)]).unwrap();
+        let schema = Types::Zoneless.schema(&batch.schema());
+        let sent = conform(&batch, &schema).unwrap();
+        let utc = TimestampMicrosecondArray::from(vec![1_000_000]);
+        assert_eq!(sent.column(0).as_primitive::<TimestampMicrosecondType>(), &utc);
+        assert_eq!(Types::Common.schema(&batch.schema()).field(0).data_type(), batch.column(0).data_type());
+        for types in [Types::Common, Types::Zoneless, Types::Arrow] {
+            assert_eq!(Types::named(types.name()), Some(types));
+        }
+        assert_eq!(Types::named("views"), None);
     }
 
     #[test]
