@@ -1,0 +1,124 @@
+//! Subqueries in the conditions of filters, where unknown means false.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{ExprSchema, Result};
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, not,
+};
+
+use super::Shared;
+use super::lowering::Lowering;
+use super::shapes::{is_of_one_row, joins_by_conditions, without_limit};
+
+/// In a filter unknown means false, so that IN need not tell them apart below AND and OR.
+pub fn lower_filter(filter: Filter, shared: &mut Shared<'_>) -> Result<Transformed<LogicalPlan>> {
+    let columns = filter.input.schema().columns();
+    let input = Arc::unwrap_or_clone(filter.input);
+    let mut lowering = Lowering::new(input, shared, true);
+    let parts = split_conjunction_owned(filter.predicate).into_iter();
+    let parts = parts.map(|part| lowering.condition(part, true)).collect::<Result<Vec<_>>>()?;
+    let predicate = conjunction(parts).unwrap_or_else(|| lit(true));
+    let Lowering { input, joins, changed, .. } = lowering;
+    let filtered = LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?);
+    let plan = match joins {
+        0 => filtered,
+        _ => LogicalPlanBuilder::from(filtered).project(columns.into_iter().map(Expr::Column))?.build()?,
+    };
+    Ok(match changed {
+        true => Transformed::yes(plan),
+        false => Transformed::no(plan),
+    })
+}
+
+impl Lowering<'_, '_> {
+    /// A condition of a filter, in which unknown means false. `is_whole` says that the filter drops all rows for which it is not
+    /// true.
+    fn condition(&mut self, expr: Expr, is_whole: bool) -> Result<Expr> {
+        match expr {
+            Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+                let is_whole = is_whole && op == Operator::And;
+                let (left, right) = (self.condition(*left, is_whole)?, self.condition(*right, is_whole)?);
+                Ok(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
+            }
+            Expr::Not(inner) if matches!(*inner, Expr::Exists(_) | Expr::InSubquery(_)) => {
+                let negated = match *inner {
+                    Expr::Exists(Exists { subquery, negated }) => {
+                        Expr::Exists(Exists { subquery, negated: !negated })
+                    }
+                    Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+                        Expr::InSubquery(InSubquery { expr, subquery, negated: !negated })
+                    }
+                    other => not(other),
+                };
+                self.changed = true;
+                self.condition(negated, is_whole)
+            }
+            Expr::Exists(exists) if !is_of_one_row(&exists.subquery.subquery) => {
+                let subquery = Subquery {
+                    subquery: Arc::new(without_limit(&exists.subquery.subquery)),
+                    ..exists.subquery
+                };
+                let exists = Exists { subquery, negated: exists.negated };
+                match joins_by_conditions(&exists.subquery)? {
+                    true => Ok(Expr::Exists(exists)),
+                    false => self.exists(exists),
+                }
+            }
+            Expr::InSubquery(within) => self.membership(within, is_whole),
+            Expr::SetComparison(SetComparison {
+                expr,
+                subquery,
+                op: Operator::Eq,
+                quantifier: SetQuantifier::Any,
+            }) => {
+                self.changed = true;
+                self.condition(Expr::InSubquery(InSubquery { expr, subquery, negated: false }), is_whole)
+            }
+            other => self.value(other),
+        }
+    }
+
+    /// IN and NOT IN as a condition: a join of DataFusion, if that has its meaning.
+    fn membership(&mut self, within: InSubquery, is_whole: bool) -> Result<Expr> {
+        let InSubquery { expr, subquery, negated } = within;
+        let within = InSubquery { expr: Box::new(self.operand(*expr)?), subquery, negated };
+        let schema = self.input.schema();
+        let may_be_null = within.expr.nullable(schema).unwrap_or(true);
+        let rows_may_be_null =
+            within.subquery.subquery.schema().fields().iter().any(|field| field.is_nullable());
+        let names_null =
+            within.expr.column_refs().into_iter().any(|column| schema.nullable(column).unwrap_or(true));
+        let asks_outside = !within.subquery.outer_ref_columns.is_empty();
+        // An anti-join that knows NULL compares one column of each side.
+        let is_anti_join = is_whole && !asks_outside && within.expr.any_column_refs();
+        let is_right = !within.negated || !(may_be_null || rows_may_be_null) || is_anti_join;
+        if !is_right || !joins_by_conditions(&within.subquery)? {
+            return self.within(within);
+        }
+        if !within.negated || !may_be_null || names_null || rows_may_be_null {
+            return Ok(Expr::InSubquery(within));
+        }
+        self.known_or_nothing(within)
+    }
+
+    /// NOT IN as a condition, for an expression that may be NULL over columns that may not. DataFusion 55 asks the columns alone,
+    /// and its anti-join keeps the rows whose expression is NULL (<https://github.com/apache/datafusion/issues/25024>; no release has
+    /// the fix yet). These are kept only if the subquery has no row.
+    fn known_or_nothing(&mut self, within: InSubquery) -> Result<Expr> {
+        let nothing = self.exists(Exists { subquery: within.subquery.clone(), negated: true })?;
+        let is_known = within.expr.as_ref().clone().is_not_null();
+        Ok(is_known.or(nothing).and(Expr::InSubquery(within)))
+    }
+
+    /// The value that is looked for in a subquery, where DataFusion joins no totals.
+    fn operand(&mut self, expr: Expr) -> Result<Expr> {
+        let takes_totals = std::mem::replace(&mut self.takes_totals, false);
+        let value = self.value(expr);
+        self.takes_totals = takes_totals;
+        value
+    }
+}

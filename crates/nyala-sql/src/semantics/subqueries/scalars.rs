@@ -1,0 +1,65 @@
+//! Subqueries that stand for one value.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection, Subquery};
+
+use super::dependent::{Outer, named};
+use super::lowering::Lowering;
+use super::settled;
+use super::shapes::{asks_outside, first_column, has_stored_columns, is_of_one_row, is_total_by_equality};
+use super::single::{or_null, single_value};
+
+impl Lowering<'_, '_> {
+    pub fn scalar(&mut self, subquery: Subquery) -> Result<Expr> {
+        let plan = subquery.subquery.as_ref();
+        if !asks_outside(plan)? {
+            return self.constant(subquery);
+        }
+        if self.takes_totals && is_total_by_equality(plan)? {
+            return Ok(Expr::ScalarSubquery(subquery));
+        }
+        let name = self.shared.prefix();
+        let outer = Outer::new(plan, self.asked(plan)?, &name)?;
+        if outer.is_empty() {
+            return self.constant(subquery);
+        }
+        let depending = settled(outer.depend(plan)?, self.shared)?;
+        let value = first_column(plan);
+        let groups = outer.columns_in(depending.schema())?;
+        let column = format!("{name}value");
+        let values = match is_of_one_row(plan) {
+            true => {
+                let columns = groups.into_iter().chain([value.alias(&column)]);
+                LogicalPlanBuilder::from(depending).project(columns)?.build()?
+            }
+            false => {
+                let single = single_value().call(vec![value]).alias(&column);
+                LogicalPlanBuilder::from(depending).aggregate(groups, vec![single])?.build()?
+            }
+        };
+        let value = named(values.schema(), &column)?;
+        self.join(&outer, values, Vec::new())?;
+        Ok(value)
+    }
+
+    /// A subquery without outer values. It may have no row, and then is NULL, whatever its column says.
+    fn constant(&mut self, subquery: Subquery) -> Result<Expr> {
+        let plan = subquery.subquery.as_ref();
+        // A call may be NULL as it is planned, and be a constant once it is computed.
+        let may_be_null = plan.schema().fields().iter().any(|field| field.is_nullable());
+        let stays_null = may_be_null && has_stored_columns(plan);
+        if stays_null || is_of_one_row(plan) || plan.schema().fields().len() != 1 {
+            return Ok(Expr::ScalarSubquery(subquery));
+        }
+        let columns = plan.schema().iter().map(|(qualifier, field)| {
+            let column = Expr::from((qualifier, field));
+            or_null(column).alias_qualified(qualifier.cloned(), field.name())
+        });
+        let columns: Vec<Expr> = columns.collect();
+        let plan = Projection::try_new(columns, Arc::clone(&subquery.subquery))?;
+        self.changed = true;
+        Ok(Expr::ScalarSubquery(Subquery { subquery: Arc::new(LogicalPlan::Projection(plan)), ..subquery }))
+    }
+}

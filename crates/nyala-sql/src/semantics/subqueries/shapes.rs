@@ -1,0 +1,133 @@
+//! What a subquery is like: how many rows it has, where it asks for outer columns, and so whether DataFusion makes a join of it.
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{JoinType, Result, ScalarValue};
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Distinct, EmptyRelation, Expr, Limit, LogicalPlan, Operator, Subquery, lit,
+};
+
+use super::has_subquery;
+
+/// The column of a subquery that has one.
+pub fn first_column(plan: &LogicalPlan) -> Expr {
+    let column = plan.schema().columns().into_iter().next();
+    column.map(Expr::Column).unwrap_or_else(|| lit(ScalarValue::Null))
+}
+
+/// Whether a plan has exactly one row, whatever rows it reads.
+pub fn is_of_one_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => is_of_one_row(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => is_of_one_row(&alias.input),
+        LogicalPlan::Subquery(subquery) => is_of_one_row(&subquery.subquery),
+        LogicalPlan::Sort(sort) => is_of_one_row(&sort.input),
+        LogicalPlan::Distinct(Distinct::All(input)) => is_of_one_row(input),
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row, .. }) => *produce_one_row,
+        _ => false,
+    }
+}
+
+/// Whether the columns of a plan are those of tables, of which no rule makes constants.
+pub fn has_stored_columns(plan: &LogicalPlan) -> bool {
+    fn is_column(expr: &Expr) -> bool {
+        match expr {
+            Expr::Alias(alias) => is_column(&alias.expr),
+            other => matches!(other, Expr::Column(_)),
+        }
+    }
+    match plan {
+        LogicalPlan::TableScan(scan) => scan.source.get_logical_plan().is_none(),
+        LogicalPlan::Projection(projection) => {
+            projection.expr.iter().all(is_column) && has_stored_columns(&projection.input)
+        }
+        LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Subquery(_)
+        | LogicalPlan::Filter(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::Join(_)
+        | LogicalPlan::Distinct(_) => plan.inputs().into_iter().all(has_stored_columns),
+        _ => false,
+    }
+}
+
+/// The plan without a LIMIT that leaves at least one row, of which EXISTS does not ask how many there are.
+pub fn without_limit(plan: &LogicalPlan) -> LogicalPlan {
+    if let LogicalPlan::Limit(Limit { skip: None, fetch: Some(fetch), input }) = plan
+        && let Expr::Literal(ScalarValue::Int64(Some(1..)), _) = fetch.as_ref()
+    {
+        return input.as_ref().clone();
+    }
+    plan.clone()
+}
+
+/// Whether DataFusion makes a join of EXISTS or IN: outer columns are in conditions only, and no operator above these depends on
+/// which rows they let through.
+pub fn joins_by_conditions(subquery: &Subquery) -> Result<bool> {
+    if subquery.outer_ref_columns.is_empty() {
+        return Ok(true);
+    }
+    asks_in_conditions(&subquery.subquery, &|_| true)
+}
+
+/// Whether outer columns are only in conditions that are `is_fine`, with nothing but joins and columns around them.
+fn asks_in_conditions(plan: &LogicalPlan, is_fine: &impl Fn(&Expr) -> bool) -> Result<bool> {
+    if !asks_outside(plan)? {
+        return Ok(true);
+    }
+    let exprs_ask = plan.expressions().iter().any(|expr| expr.contains_outer() || has_subquery(expr));
+    match plan {
+        LogicalPlan::Filter(filter) => {
+            let conditions = split_conjunction(&filter.predicate);
+            let are_fine = conditions.iter().all(|condition| {
+                !has_subquery(condition) && (!condition.contains_outer() || is_fine(condition))
+            });
+            Ok(are_fine && asks_in_conditions(&filter.input, is_fine)?)
+        }
+        LogicalPlan::Projection(projection) if !exprs_ask => asks_in_conditions(&projection.input, is_fine),
+        LogicalPlan::SubqueryAlias(alias) => asks_in_conditions(&alias.input, is_fine),
+        LogicalPlan::Join(join) if join.join_type == JoinType::Inner && !exprs_ask => {
+            Ok(asks_in_conditions(&join.left, is_fine)? && asks_in_conditions(&join.right, is_fine)?)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Whether a plan asks for outer columns, itself or in its subqueries.
+pub fn asks_outside(plan: &LogicalPlan) -> Result<bool> {
+    let mut asks = false;
+    plan.apply_with_subqueries(|node| {
+        asks |= node.expressions().iter().any(Expr::contains_outer);
+        Ok(if asks { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(asks)
+}
+
+/// Whether a subquery is a total of rows that are found by equality with outer values, which DataFusion joins by groups.
+pub fn is_total_by_equality(plan: &LogicalPlan) -> Result<bool> {
+    match plan {
+        LogicalPlan::Projection(projection)
+            if !projection.expr.iter().any(|expr| expr.contains_outer() || has_subquery(expr)) =>
+        {
+            is_total_by_equality(&projection.input)
+        }
+        LogicalPlan::SubqueryAlias(alias) => is_total_by_equality(&alias.input),
+        LogicalPlan::Aggregate(Aggregate { input, group_expr, aggr_expr, .. }) => {
+            let asks = |expr: &Expr| expr.contains_outer() || has_subquery(expr);
+            if !group_expr.is_empty() || aggr_expr.iter().any(asks) {
+                return Ok(false);
+            }
+            asks_in_conditions(input, &|condition| match condition {
+                Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+                    let is_outer = |expr: &Expr| expr.contains_outer() && !expr.any_column_refs();
+                    let is_inner = |expr: &Expr| !expr.contains_outer() && expr.any_column_refs();
+                    (is_outer(left) && is_inner(right)) || (is_inner(left) && is_outer(right))
+                }
+                _ => false,
+            })
+        }
+        _ => Ok(false),
+    }
+}
