@@ -108,6 +108,10 @@ fn plans_are_refused_before_they_are_made() {
         let open = "EXISTS (SELECT 1 FROM range(3) AS t (n) WHERE ".repeat(n);
         format!("SELECT 1 WHERE {open}true{}", ")".repeat(n))
     };
+    let nested_rows = |compared: &str, n: usize| {
+        let open = format!("n {compared} (SELECT n FROM range(3) AS t (n) WHERE ").repeat(n);
+        format!("SELECT n FROM range(3) AS t (n) WHERE {open}n > 1{}", ") IS NOT FALSE".repeat(n))
+    };
     check_refused(
         &server,
         &[
@@ -149,6 +153,8 @@ fn plans_are_refused_before_they_are_made() {
             doubling(6, "SELECT * FROM BEFORE UNION ALL SELECT * FROM BEFORE"),
             sums_of_sums(8, "COLUMN + COLUMN", "WHERE COLUMN > 0"),
             nested_exists(8),
+            nested_rows("NOT IN", 15),
+            nested_rows("> ALL", 15),
             format!(
                 "SELECT count(*) FROM range(9) AS t (n) WHERE n IN ({})",
                 list(100_000, |i| i.to_string())

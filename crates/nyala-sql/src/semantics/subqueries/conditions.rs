@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
 
 use super::Shared;
 use super::lowering::Lowering;
+use super::scalars::perhaps_null;
 use super::shapes::{is_of_one_row, joins_by_conditions, without_limit};
 
 /// In a filter unknown means false, so that IN need not tell them apart below AND and OR.
@@ -102,16 +103,12 @@ impl Lowering<'_, '_> {
         if !within.negated || !may_be_null || names_null || rows_may_be_null {
             return Ok(Expr::InSubquery(within));
         }
-        self.known_or_nothing(within)
-    }
-
-    /// NOT IN as a condition, for an expression that may be NULL over columns that may not. DataFusion 55 asks the columns alone,
-    /// and its anti-join keeps the rows whose expression is NULL (<https://github.com/apache/datafusion/issues/25024>; no release has
-    /// the fix yet). These are kept only if the subquery has no row.
-    fn known_or_nothing(&mut self, within: InSubquery) -> Result<Expr> {
-        let nothing = self.exists(Exists { subquery: within.subquery.clone(), negated: true })?;
-        let is_known = within.expr.as_ref().clone().is_not_null();
-        Ok(is_known.or(nothing).and(Expr::InSubquery(within)))
+        // DataFusion 55 asks the columns of both sides alone whether its anti-join must know NULL, and keeps the rows whose
+        // expression is NULL over columns that are not (<https://github.com/apache/datafusion/issues/25024>; no release has the fix
+        // yet). A column that may be NULL, for all it is told, makes the join know NULL.
+        self.changed = true;
+        let InSubquery { expr, subquery, negated } = within;
+        Ok(Expr::InSubquery(InSubquery { expr, subquery: perhaps_null(subquery)?, negated }))
     }
 
     /// The value that is looked for in a subquery, where DataFusion joins no totals.

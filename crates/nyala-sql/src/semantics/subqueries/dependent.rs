@@ -78,6 +78,14 @@ impl Outer {
         pairs.collect()
     }
 
+    /// The combination of each row of a full join between the outer query and a plan with the columns of the relation.
+    pub fn of_either(&self, schema: &DFSchema, is_outer: &Expr) -> Result<Vec<Expr>> {
+        let columns = self.columns.iter().map(|(column, name)| {
+            when(is_outer.clone(), Expr::Column(column.clone())).otherwise(named(schema, name)?)
+        });
+        columns.collect()
+    }
+
     /// The subquery for all combinations: its columns and those of the relation.
     pub fn depend(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
         if self.is_empty() {

@@ -54,14 +54,24 @@ impl<'a, 'c> Lowering<'a, 'c> {
     pub fn join(&mut self, outer: &Outer, values: LogicalPlan, more: Vec<Expr>) -> Result<()> {
         let mut belong = outer.belong(values.schema())?;
         belong.extend(more);
-        let input = std::mem::replace(&mut self.input, LogicalPlanBuilder::empty(false).build()?);
-        let builder = LogicalPlanBuilder::from(input);
-        self.input = match belong.is_empty() {
+        let builder = LogicalPlanBuilder::from(self.take_input()?);
+        let joined = match belong.is_empty() {
             true => builder.cross_join(values)?.build()?,
             false => builder.join_on(values, JoinType::Left, belong)?.build()?,
         };
-        (self.joins, self.changed) = (self.joins + 1, true);
+        self.set_input(joined);
         Ok(())
+    }
+
+    /// The input, for a join that [`set_input`](Self::set_input) puts in its place.
+    pub fn take_input(&mut self) -> Result<LogicalPlan> {
+        Ok(std::mem::replace(&mut self.input, LogicalPlanBuilder::empty(false).build()?))
+    }
+
+    /// Takes the input joined to the values of a subquery in the place of the input.
+    pub fn set_input(&mut self, joined: LogicalPlan) {
+        self.input = joined;
+        (self.joins, self.changed) = (self.joins + 1, true);
     }
 
     /// A comparison that is made here, between the input and another plan.

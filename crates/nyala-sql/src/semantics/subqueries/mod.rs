@@ -45,6 +45,9 @@ pub struct Shared<'c> {
     config: &'c ConfigOptions,
 }
 
+/// How the names of columns begin that are made here.
+const PREFIX: &str = "__outer_";
+
 impl<'c> Shared<'c> {
     pub fn new(config: &'c ConfigOptions) -> Self {
         Self { joins: 0, config }
@@ -53,7 +56,7 @@ impl<'c> Shared<'c> {
     /// How the names of the columns of one more join begin.
     fn prefix(&mut self) -> String {
         self.joins += 1;
-        format!("__outer_{}_", self.joins)
+        format!("{PREFIX}{}_", self.joins)
     }
 }
 

@@ -4,11 +4,16 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
-use datafusion::logical_expr::{Expr, Filter, LogicalPlan, Operator, Subquery, binary_expr, lit, not, when};
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::logical_expr::expr::{InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery, binary_expr, lit, not, when,
+};
 
 use super::super::driver::lower_operator;
+use super::dependent::{Outer, named};
 use super::lowering::Lowering;
+use super::settled;
 use super::shapes::first_column;
 
 impl Lowering<'_, '_> {
@@ -30,7 +35,30 @@ impl Lowering<'_, '_> {
         }
     }
 
+    /// Whether the comparison is true for some row. The value that is compared is an outer value of the subquery, so that the
+    /// comparisons of each value that are true, and those that are unknown, are counted together.
     fn some_row(&mut self, expr: Expr, op: Operator, subquery: &Subquery) -> Result<Expr> {
+        let prefix = self.shared.prefix();
+        let (trues, unknowns) = (format!("{prefix}trues"), format!("{prefix}unknowns"));
+        let compared = self.compared(expr, op, subquery, &format!("{prefix}answer"))?;
+        let outer = Outer::new(&compared, self.asked(&compared)?, &prefix)?;
+        let answers = settled(outer.depend(&compared)?, self.shared)?;
+        let answer = named(answers.schema(), &format!("{prefix}answer"))?;
+        let count = |condition: Expr| -> Result<Expr> {
+            Ok(count_udaf().call(vec![when(condition, lit(1_i64)).end()?]))
+        };
+        let counts = vec![count(answer.clone())?.alias(&trues), count(answer.is_null())?.alias(&unknowns)];
+        let groups = outer.columns_in(answers.schema())?;
+        let counted = LogicalPlanBuilder::from(answers).aggregate(groups, counts)?.build()?;
+        let (trues, unknowns) = (named(counted.schema(), &trues)?, named(counted.schema(), &unknowns)?);
+        self.join(&outer, counted, Vec::new())?;
+        let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
+        // Both counts are NULL for values without a row.
+        when(trues.gt(lit(0_i64)), lit(true)).when(unknowns.gt(lit(0_i64)), unknown).otherwise(lit(false))
+    }
+
+    /// The rows of the subquery, each compared with a value of the outer query, as a plan with one column `name`.
+    fn compared(&self, expr: Expr, op: Operator, subquery: &Subquery, name: &str) -> Result<LogicalPlan> {
         let schema = self.input.schema();
         let outer = expr.transform_up(|part| match part {
             Expr::Column(column) => {
@@ -39,16 +67,10 @@ impl Lowering<'_, '_> {
             }
             other => Ok(Transformed::no(other)),
         })?;
-        let compared = binary_expr(outer.data, op, first_column(&subquery.subquery));
-        let compared = lower_operator(compared, subquery.subquery.schema(), self.shared.config)?;
-        let rows_where = |condition: Expr| {
-            let filter = Filter::try_new(condition, Arc::clone(&subquery.subquery))?;
-            let subquery = Subquery { subquery: Arc::new(LogicalPlan::Filter(filter)), ..subquery.clone() };
-            Ok::<_, datafusion::common::DataFusionError>(Exists { subquery, negated: false })
-        };
-        let is_true = self.exists(rows_where(compared.clone())?)?;
-        let is_unknown = self.exists(rows_where(compared.is_null())?)?;
-        let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
-        when(is_true, lit(true)).when(is_unknown, unknown).otherwise(lit(false))
+        let rows = &subquery.subquery;
+        let compared = binary_expr(outer.data, op, first_column(rows));
+        let compared = lower_operator(compared, rows.schema(), self.shared.config)?;
+        let answers = Projection::try_new(vec![compared.alias(name)], Arc::clone(rows))?;
+        Ok(LogicalPlan::Projection(answers))
     }
 }

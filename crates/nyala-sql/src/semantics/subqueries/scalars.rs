@@ -53,13 +53,18 @@ impl Lowering<'_, '_> {
         if stays_null || is_of_one_row(plan) || plan.schema().fields().len() != 1 {
             return Ok(Expr::ScalarSubquery(subquery));
         }
-        let columns = plan.schema().iter().map(|(qualifier, field)| {
-            let column = Expr::from((qualifier, field));
-            or_null(column).alias_qualified(qualifier.cloned(), field.name())
-        });
-        let columns: Vec<Expr> = columns.collect();
-        let plan = Projection::try_new(columns, Arc::clone(&subquery.subquery))?;
         self.changed = true;
-        Ok(Expr::ScalarSubquery(Subquery { subquery: Arc::new(LogicalPlan::Projection(plan)), ..subquery }))
+        Ok(Expr::ScalarSubquery(perhaps_null(subquery)?))
     }
+}
+
+/// The subquery with columns that may be NULL, as far as DataFusion is told.
+pub fn perhaps_null(subquery: Subquery) -> Result<Subquery> {
+    let columns = subquery.subquery.schema().iter().map(|(qualifier, field)| {
+        let column = Expr::from((qualifier, field));
+        or_null(column).alias_qualified(qualifier.cloned(), field.name())
+    });
+    let columns: Vec<Expr> = columns.collect();
+    let plan = Projection::try_new(columns, Arc::clone(&subquery.subquery))?;
+    Ok(Subquery { subquery: Arc::new(LogicalPlan::Projection(plan)), ..subquery })
 }
