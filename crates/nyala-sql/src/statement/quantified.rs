@@ -1,7 +1,8 @@
 //! Comparisons with any or all values of a list that is written out, and numbers of rows in quotes.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, LimitClause, Query, UnaryOperator, Value, ValueWithSpan,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, LimitClause, Query, UnaryOperator, Value,
+    ValueWithSpan,
 };
 use nyala_model::array_text::array_elements;
 
@@ -10,23 +11,23 @@ use crate::error::{ErrorKind, QueryError, Result};
 /// Elements of a list that is written out, at most: each becomes a comparison of its own.
 const MAX_ELEMENTS: usize = 1000;
 
-/// `x = ANY ('{1,2}')` as `x IN ('1', '2')`, and other operators as comparisons with each element; none if the list is
-/// not written out.
+/// `x = ANY ('{1,2}')` as `x IN ('1', '2')`, `x = ANY (ARRAY[1, 2.5])` as `x IN (1, 2.5)`, and other operators as comparisons
+/// with each element of a text; none if the list is not written out.
 pub fn over_list(expr: &Expr) -> Result<Option<Expr>> {
     match expr {
+        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
+            Ok(values_of(right)?.map(|values| in_list(left, values, false)))
+        }
+        Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => {
+            Ok(values_of(right)?.map(|values| in_list(left, values, true)))
+        }
         Expr::AnyOp { left, compare_op, right, .. } => {
             let Some(elements) = elements_of(right)? else { return Ok(not_all(left, compare_op, right)) };
-            if *compare_op == BinaryOperator::Eq {
-                return Ok(Some(in_list(left, elements, false)));
-            }
             let compared = |element| compare(left, compare_op, element);
             Ok(Some(chain(elements.into_iter().map(compared), BinaryOperator::Or, false)))
         }
         Expr::AllOp { left, compare_op, right } => {
             let Some(elements) = elements_of(right)? else { return Ok(None) };
-            if *compare_op == BinaryOperator::NotEq {
-                return Ok(Some(in_list(left, elements, true)));
-            }
             let compared = |element| compare(left, compare_op, element);
             Ok(Some(chain(elements.into_iter().map(compared), BinaryOperator::And, true)))
         }
@@ -90,8 +91,17 @@ fn like_any(pattern: &Expr, like: impl Fn(Expr) -> Expr) -> Result<Option<Expr>>
 
 /// The elements of an array that is written as a text; none of anything else.
 fn elements_of(list: &Expr) -> Result<Option<Vec<Expr>>> {
-    let text = match list {
-        Expr::Nested(inner) => return elements_of(inner),
+    match text_elements(list)? {
+        Some(elements) if elements.len() > MAX_ELEMENTS => {
+            let message = format!("an array in a comparison has more than {MAX_ELEMENTS} elements");
+            Err(QueryError::new(ErrorKind::LimitExceeded, message).hint("join a table of the values"))
+        }
+        elements => Ok(elements),
+    }
+}
+
+fn text_elements(list: &Expr) -> Result<Option<Vec<Expr>>> {
+    let text = match unnested(list) {
         Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => text,
         _ => return Ok(None),
     };
@@ -99,13 +109,105 @@ fn elements_of(list: &Expr) -> Result<Option<Vec<Expr>>> {
         QueryError::new(ErrorKind::InvalidValue, format!("malformed array literal: `{text}`"))
             .hint("write `{1,2}`, with elements in double quotes where they have commas or braces")
     })?;
-    if elements.len() > MAX_ELEMENTS {
-        let message = format!("an array in a comparison has more than {MAX_ELEMENTS} elements");
-        return Err(QueryError::new(ErrorKind::LimitExceeded, message).hint("join a table of the values"));
-    }
     let value =
         |element: Option<String>| Expr::Value(element.map_or(Value::Null, Value::SingleQuotedString).into());
     Ok(Some(elements.into_iter().map(value).collect()))
+}
+
+/// The values of a list that are looked for one by one; none if the list is not written out.
+fn values_of(list: &Expr) -> Result<Option<Vec<Expr>>> {
+    match elements_of(list)? {
+        Some(elements) => Ok(Some(elements)),
+        None => numbers_of(list),
+    }
+}
+
+/// The elements of an array of numbers that is written out, also if it is cast to one.
+///
+/// DataFusion 55 looks for a value in an array by a function, and refuses a value that would have to become a wider decimal for
+/// that. A list of values follows the rules of comparisons.
+fn numbers_of(list: &Expr) -> Result<Option<Vec<Expr>>> {
+    match list {
+        Expr::Nested(inner) => numbers_of(inner),
+        Expr::Array(array) => {
+            let are_numbers = array.elem.iter().any(is_number)
+                && array.elem.iter().all(|element| is_number(element) || is_null(element));
+            Ok(are_numbers.then(|| array.elem.clone()))
+        }
+        Expr::Cast {
+            kind: CastKind::Cast | CastKind::DoubleColon,
+            expr,
+            data_type: DataType::Array(ArrayElemTypeDef::SquareBracket(item, None)),
+            array: false,
+            format: None,
+        } if is_number_type(item) => {
+            let elements = match unnested(expr) {
+                Expr::Array(array) if array.elem.iter().all(is_constant) => Some(array.elem.clone()),
+                // More are looked for in an array after all.
+                other => text_elements(other)?.filter(|elements| elements.len() <= MAX_ELEMENTS),
+            };
+            let of_type = |element| Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(element),
+                data_type: (**item).clone(),
+                array: false,
+                format: None,
+            };
+            Ok(elements.map(|elements| elements.into_iter().map(of_type).collect()))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn unnested(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => unnested(inner),
+        other => other,
+    }
+}
+
+/// Whether it is a number as it is written, with a sign or a cast at most.
+fn is_number(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(ValueWithSpan { value: Value::Number(..), .. }) => true,
+        Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } | Expr::Nested(expr) => {
+            is_number(expr)
+        }
+        Expr::Cast { expr, data_type, .. } => is_number_type(data_type) && is_constant(expr),
+        _ => false,
+    }
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Null, .. }))
+}
+
+/// Whether it is a number, a text in quotes or NULL.
+fn is_constant(expr: &Expr) -> bool {
+    let is_text = matches!(expr, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }));
+    is_text || is_null(expr) || is_number(expr)
+}
+
+fn is_number_type(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Numeric(_)
+            | DataType::Decimal(_)
+            | DataType::Dec(_)
+            | DataType::SmallInt(_)
+            | DataType::Int2(_)
+            | DataType::Int(_)
+            | DataType::Int4(_)
+            | DataType::Integer(_)
+            | DataType::BigInt(_)
+            | DataType::Int8(_)
+            | DataType::Real
+            | DataType::Float4
+            | DataType::Float(_)
+            | DataType::Float8
+            | DataType::Double(_)
+            | DataType::DoublePrecision
+    )
 }
 
 fn compare(left: &Expr, op: &BinaryOperator, element: Expr) -> Expr {
@@ -155,4 +257,31 @@ fn count(rows: &mut Expr, clause: &str) -> Result<()> {
         *rows = Expr::Value(Value::Number(number.to_string(), false).into());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::statement::snippets::parse_expr;
+
+    #[test]
+    fn numbers_of_an_array_are_a_list() {
+        let check = |text: &str, expected: &str| {
+            let written = over_list(&parse_expr(text).unwrap()).unwrap();
+            assert_eq!(written.map(|expr| expr.to_string()).unwrap_or_default(), expected, "{text}");
+        };
+        check("x = ANY (ARRAY[1, -2.5, NULL])", "x IN (1, -2.5, NULL)");
+        check("x <> ALL ((ARRAY[1.5]))", "x NOT IN (1.5)");
+        check("x = ANY (ARRAY[1.5::numeric(3,1), 2])", "x IN (1.5::NUMERIC(3,1), 2)");
+        check("x = ANY ('{1.5,NULL}'::numeric[])", "x IN (CAST('1.5' AS NUMERIC), CAST(NULL AS NUMERIC))");
+        check("x = ANY (CAST(ARRAY['2', 3] AS int[]))", "x IN (CAST('2' AS INT), CAST(3 AS INT))");
+        check("x = ANY (ARRAY[]::numeric[])", "false");
+        check("x <> ALL (ARRAY[]::numeric[])", "true");
+        for other in
+            ["ARRAY['1.5']", "ARRAY[y, 1.5]", "ARRAY[NULL]", "ARRAY[[1.5]]", "y", "ARRAY[1.5]::text[]"]
+        {
+            check(&format!("x = ANY ({other})"), "");
+        }
+    }
 }
