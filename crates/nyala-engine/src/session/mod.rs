@@ -40,6 +40,7 @@ mod push_filters;
 mod qualified_constants;
 mod schema;
 mod settings;
+mod sort_keys;
 mod tables;
 mod temporary;
 pub mod titles;
