@@ -24,6 +24,13 @@ const OUT_OF_RANGE: [&str; 3] = ["Can't cast value ", " is out of range ", "Over
 /// How Arrow says that a decimal has no room for a number.
 const IS_TOO_LARGE: [&str; 2] = ["is too large to store in a", "is too small to store in a"];
 
+/// How DataFusion says that calls are within each other that must not be, with PostgreSQL's codes.
+const NESTED: [(&str, &str); 3] = [
+    ("Aggregate function calls cannot be nested", "42803"),
+    ("Aggregate function calls cannot contain window function calls", "42803"),
+    ("Window function calls cannot be nested", "42P20"),
+];
+
 /// How DataFusion says that a subquery is no value.
 const SEVERAL_ROWS: &str = "Scalar subquery returned more than one row";
 
@@ -278,6 +285,13 @@ fn from_plan_text(text: &str) -> QueryError {
             _ => error,
         };
     }
+    for (nested, code) in NESTED {
+        if text.starts_with(nested) {
+            return QueryError::new(ErrorKind::InvalidText, tidy(nested))
+                .sqlstate(code)
+                .hint("compute the inner call in a subquery in FROM");
+        }
+    }
     QueryError::new(ErrorKind::InvalidText, tidy(text))
 }
 
@@ -368,6 +382,14 @@ mod tests {
     fn parquet_error(source: Box<object_store::Error>) -> DataFusionError {
         let error = ParquetError::External(source);
         DataFusionError::ParquetError(Box::new(error))
+    }
+
+    #[test]
+    fn nested_calls_are_told_as_postgresql_does() {
+        let text = "Window function calls cannot be nested: 'rank() …' is nested inside 'sum(rank() …) …'";
+        let error = from_plan_text(text);
+        assert_eq!(error.message, "window function calls cannot be nested");
+        assert_eq!(error.sqlstate, Some("42P20"));
     }
 
     #[test]

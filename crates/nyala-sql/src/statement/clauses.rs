@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, Expr, GroupByExpr, Ident, LimitClause, ObjectNamePart, Query, Select, SetExpr,
-    Statement, TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleMethod, TypedString, Value,
-    VisitMut, VisitorMut,
+    Statement, TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleMethod, TableWithJoins,
+    TypedString, Value, VisitMut, VisitorMut,
 };
 
 use super::calls::{
@@ -24,6 +24,9 @@ use crate::error::{ErrorKind, QueryError, Result};
 
 /// Names of a collation by which texts are compared byte by byte, as all texts are.
 const BYTEWISE: &[&str] = &["c", "posix", "ucs_basic", "default", "c.utf-8", "c.utf8"];
+
+/// The rows of a subquery that a row is compared with.
+const ROW: &str = "__row";
 
 /// Writes the clauses of a statement in other words.
 pub fn rewrite_clauses(statement: &mut Statement) -> Result<()> {
@@ -366,11 +369,11 @@ fn row_in(values: &[Expr], subquery: &Query, negated: bool) -> Result<Expr> {
     let pairs = |compared: &str| {
         let pairs = columns.iter().zip(values);
         pairs
-            .map(|(column, value)| format!("(__row.{column} = ({value})){compared}"))
+            .map(|(column, value)| format!("({ROW}.{column} = ({value})){compared}"))
             .collect::<Vec<_>>()
             .join(" AND ")
     };
-    let rows = format!("({subquery}) AS __row({})", columns.join(", "));
+    let rows = format!("({subquery}) AS {ROW}({})", columns.join(", "));
     let text = format!(
         "{} (CASE WHEN EXISTS (SELECT 1 FROM {rows} WHERE {}) THEN TRUE \
          WHEN EXISTS (SELECT 1 FROM {rows} WHERE {}) THEN NULL ELSE FALSE END)",
@@ -379,6 +382,15 @@ fn row_in(values: &[Expr], subquery: &Query, negated: bool) -> Result<Expr> {
         pairs(" IS NOT FALSE"),
     );
     parse_expr(&text)
+}
+
+/// Whether a SELECT stands for a row that is compared with those of a subquery.
+pub fn compares_rows(select: &Select) -> bool {
+    let alias = match select.from.as_slice() {
+        [TableWithJoins { relation: TableFactor::Derived { alias, .. }, .. }] => alias.as_ref(),
+        _ => None,
+    };
+    alias.is_some_and(|alias| alias.name.value == ROW)
 }
 
 fn alias_of(name: Ident) -> TableAlias {

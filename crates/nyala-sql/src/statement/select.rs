@@ -111,9 +111,14 @@ pub fn resolve_positions(query: &mut Query) -> Result<()> {
 pub fn resolve_positions_in_sets(select: &mut Select) {
     let Select { projection, group_by, .. } = select;
     let GroupByExpr::Expressions(elements, _) = group_by else { return };
-    let counted = projection.iter().take_while(|item| item_expr(item).is_some()).count();
-    let list = projection.get(..counted).unwrap_or_default();
+    let list = counted(projection);
     elements.iter_mut().for_each(|element| resolve_in_sets(element, list));
+}
+
+/// The items that a number in GROUP BY may stand for: those before a `*`.
+pub fn counted(list: &[SelectItem]) -> &[SelectItem] {
+    let counted = list.iter().take_while(|item| item_expr(item).is_some()).count();
+    list.get(..counted).unwrap_or_default()
 }
 
 fn resolve_in_sets(element: &mut Expr, list: &[SelectItem]) {
@@ -155,7 +160,8 @@ fn position(expr: &Expr) -> Option<usize> {
     }
 }
 
-fn by_position(group: &Expr, list: &[SelectItem]) -> Expr {
+/// The item that a number in GROUP BY stands for; any other expression itself.
+pub fn by_position(group: &Expr, list: &[SelectItem]) -> Expr {
     let item = position(group).and_then(|i| list.get(i)).and_then(item_expr);
     item.unwrap_or(group).clone()
 }

@@ -7,6 +7,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
 use datafusion::sql::parser::Statement as DfStatement;
 use nyala_sql::error::Result;
+use nyala_sql::statement::{CallKind, MisplacedCalls};
 
 use super::budget::{budget_of, check_plan};
 use super::placeholders::one_type_each;
@@ -58,7 +59,9 @@ impl Unoptimized {
 /// Resolves names and types.
 pub async fn logical_plan(statement: DfStatement, state: SessionState) -> Result<Planned> {
     let budget = budget_of(&state);
-    let raw = titles::plan(statement, &state).await?;
+    let mut misplaced = MisplacedCalls::find(&statement, &|name| kind_of(&state, name));
+    misplaced.check()?;
+    let raw = titles::plan(statement, &state).await.map_err(|error| misplaced.explain(error))?;
     check_plan(&raw, budget)?;
     let gives_rows = !matches!(
         raw,
@@ -78,6 +81,16 @@ pub async fn logical_plan(statement: DfStatement, state: SessionState) -> Result
     let analyzed = Unoptimized::Resolved(raw).analyze(&state)?;
     let schema = Arc::clone(analyzed.schema().inner());
     Ok(Planned { plan: Unoptimized::Analyzed(analyzed), schema: Some(schema) })
+}
+
+/// What the planner takes calls of this name for, if they are no scalar functions.
+fn kind_of(state: &SessionState, name: &str) -> Option<CallKind> {
+    if state.scalar_functions().contains_key(name) {
+        return None;
+    }
+    let is_aggregate = state.aggregate_functions().contains_key(name);
+    let is_window = state.window_functions().contains_key(name);
+    is_aggregate.then_some(CallKind::Aggregate).or(is_window.then_some(CallKind::Window))
 }
 
 fn has_parameters(plan: &LogicalPlan) -> Result<bool> {

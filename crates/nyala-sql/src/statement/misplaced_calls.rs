@@ -1,0 +1,494 @@
+//! Aggregates and window functions in clauses where none may be, refused in PostgreSQL's words: the planner would not name the clause.
+//!
+//! An aggregate belongs to the innermost query whose columns it names. Which query has a column is not known here, so that in a
+//! subquery only calls without columns count as its own; the planner refuses others, and nested calls.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement as DfStatement;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, GroupByExpr, JoinConstraint, JoinOperator, NamedWindowDefinition, NamedWindowExpr, Query,
+    Select, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, Visit, Visitor, WindowSpec,
+    WindowType, visit_expressions,
+};
+
+use super::clauses::compares_rows;
+use super::select::{by_position, counted};
+use super::versions::folded;
+use crate::error::{ErrorKind, QueryError, Result};
+
+/// A kind of functions whose calls may not stand everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallKind {
+    /// An aggregate, which is a window function with OVER.
+    Aggregate,
+    /// A function that is called with OVER only.
+    Window,
+}
+
+type KindOf<'a> = &'a dyn Fn(&str) -> Option<CallKind>;
+
+/// What was found in a statement.
+#[derive(Debug, Default)]
+pub struct MisplacedCalls {
+    error: Option<QueryError>,
+    /// Names in GROUP BY by which items with such calls go, unless a table has a column of the name.
+    by_alias: Vec<(String, QueryError)>,
+}
+
+impl MisplacedCalls {
+    /// Looks through a statement. `kind_of` knows functions by their names.
+    pub fn find(statement: &DfStatement, kind_of: KindOf<'_>) -> Self {
+        let statement = match statement {
+            DfStatement::Statement(statement) => statement,
+            DfStatement::Explain(explain) => return Self::find(&explain.statement, kind_of),
+            _ => return Self::default(),
+        };
+        let mut search = Search { kind_of, within: 0, by_alias: Vec::new() };
+        let error = match statement.visit(&mut search) {
+            ControlFlow::Break(error) => Some(*error),
+            ControlFlow::Continue(()) => None,
+        };
+        Self { error, by_alias: search.by_alias }
+    }
+
+    /// The error of the first call that is misplaced whatever the columns of tables are.
+    pub fn check(&mut self) -> Result<()> {
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// The error of a statement that could not be planned: no table has the column that GROUP BY names, and the item of the name has
+    /// a misplaced call.
+    pub fn explain(self, error: QueryError) -> QueryError {
+        let is_it = |name: &str| error.message == format!("column `{name}` does not exist");
+        let found = self.by_alias.into_iter().find(|(name, _)| is_it(name));
+        found.map_or(error, |(_, misplaced)| misplaced)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Aggregate,
+    Grouping,
+    Window,
+}
+
+impl Call {
+    fn misplaced(self, clause: &str) -> QueryError {
+        let (calls, code) = match self {
+            Self::Aggregate => ("aggregate functions", "42803"),
+            Self::Grouping => ("grouping operations", "42803"),
+            Self::Window => ("window functions", "42P20"),
+        };
+        let hint = match (self, clause) {
+            (Self::Aggregate | Self::Grouping, "WHERE") => "a condition on groups stands in HAVING",
+            _ => "compute it in a subquery in FROM, and name its column here",
+        };
+        QueryError::new(ErrorKind::InvalidText, format!("{calls} are not allowed in {clause}"))
+            .sqlstate(code)
+            .hint(hint)
+    }
+}
+
+type Found = ControlFlow<Box<QueryError>>;
+
+/// Walks over the clauses of all queries of a statement.
+struct Search<'a> {
+    kind_of: KindOf<'a>,
+    /// Subqueries that the walk is in whose columns may be those of a query around them.
+    within: usize,
+    by_alias: Vec<(String, QueryError)>,
+}
+
+impl Search<'_> {
+    /// Refuses calls that an expression of a clause has in no query within it.
+    fn refuse(&self, expr: &Expr, clause: &str) -> Found {
+        match self.call_in(expr, self.within > 0) {
+            Some(call) => ControlFlow::Break(Box::new(call.misplaced(clause))),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    fn call_in(&self, expr: &Expr, is_inner: bool) -> Option<Call> {
+        let mut calls = Calls { kind_of: self.kind_of, is_inner, depth: 0 };
+        expr.visit(&mut calls).break_value()
+    }
+
+    fn of_call(&self, function: &Function) -> Found {
+        if let Some(condition) = &function.filter {
+            self.refuse(condition, "FILTER")?;
+        }
+        if let Some(WindowType::WindowSpec(window)) = &function.over {
+            of_window(window)?;
+        }
+        match name_of(function).filter(|name| (self.kind_of)(name) == Some(CallKind::Window)) {
+            Some(name) if function.over.is_none() => ControlFlow::Break(Box::new(without_over(&name))),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn of_joins(&self, from: &TableWithJoins) -> Found {
+        self.of_table(&from.relation)?;
+        for join in &from.joins {
+            self.of_table(&join.relation)?;
+            if let Some(condition) = condition_of(&join.join_operator) {
+                self.refuse(condition, "JOIN conditions")?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn of_table(&self, table: &TableFactor) -> Found {
+        match table {
+            TableFactor::NestedJoin { table_with_joins, .. } => self.of_joins(table_with_joins),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    /// An aggregate in GROUP BY belongs to no query around it that would allow it.
+    fn of_groups(&mut self, select: &Select) -> Found {
+        let GroupByExpr::Expressions(elements, _) = &select.group_by else {
+            return ControlFlow::Continue(());
+        };
+        for element in elements {
+            let meant = by_position(element, counted(&select.projection));
+            if let Some(call) = self.call_in(&meant, false) {
+                return ControlFlow::Break(Box::new(call.misplaced("GROUP BY")));
+            }
+            self.keep_alias(element, &select.projection);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn keep_alias(&mut self, element: &Expr, items: &[SelectItem]) {
+        let Expr::Identifier(name) = element else { return };
+        let name = folded(name);
+        for item in items {
+            if let SelectItem::ExprWithAlias { expr, alias } = item
+                && folded(alias) == name
+                && let Some(call) = self.call_in(expr, false)
+            {
+                self.by_alias.push((name.clone(), call.misplaced("GROUP BY")));
+            }
+        }
+    }
+}
+
+/// The name of a function that is written without a schema.
+fn name_of(function: &Function) -> Option<String> {
+    let [name] = function.name.0.as_slice() else { return None };
+    name.as_ident().map(folded)
+}
+
+fn without_over(name: &str) -> QueryError {
+    QueryError::new(ErrorKind::WrongObject, format!("window function {name} requires an OVER clause"))
+        .hint("write OVER () behind the call, or OVER (PARTITION BY … ORDER BY …)")
+}
+
+fn of_window(window: &WindowSpec) -> Found {
+    let mut keys = window.partition_by.iter().chain(window.order_by.iter().map(|key| &key.expr));
+    keys.try_for_each(|key| refuse_windows(key, "window definitions"))
+}
+
+fn refuse_windows(expr: &Expr, clause: &str) -> Found {
+    match expr.visit(&mut Windows::default()) {
+        ControlFlow::Break(()) => ControlFlow::Break(Box::new(Call::Window.misplaced(clause))),
+        ControlFlow::Continue(()) => ControlFlow::Continue(()),
+    }
+}
+
+fn condition_of(join: &JoinOperator) -> Option<&Expr> {
+    match join {
+        JoinOperator::Join(JoinConstraint::On(condition))
+        | JoinOperator::Inner(JoinConstraint::On(condition))
+        | JoinOperator::Left(JoinConstraint::On(condition))
+        | JoinOperator::LeftOuter(JoinConstraint::On(condition))
+        | JoinOperator::Right(JoinConstraint::On(condition))
+        | JoinOperator::RightOuter(JoinConstraint::On(condition))
+        | JoinOperator::FullOuter(JoinConstraint::On(condition)) => Some(condition),
+        _ => None,
+    }
+}
+
+fn is_subquery(expr: &Expr) -> bool {
+    matches!(expr, Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. })
+}
+
+fn is_lateral(table: &TableFactor) -> bool {
+    matches!(table, TableFactor::Derived { lateral: true, .. })
+}
+
+impl Visitor for Search<'_> {
+    type Break = Box<QueryError>;
+
+    fn pre_visit_statement(&mut self, statement: &Statement) -> Found {
+        match statement {
+            Statement::Update(update) => {
+                for assignment in &update.assignments {
+                    self.refuse(&assignment.value, "UPDATE")?;
+                }
+                update.selection.iter().try_for_each(|condition| self.refuse(condition, "WHERE"))
+            }
+            Statement::Delete(delete) => {
+                delete.selection.iter().try_for_each(|condition| self.refuse(condition, "WHERE"))
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_query(&mut self, query: &Query) -> Found {
+        let SetExpr::Values(values) = query.body.as_ref() else { return ControlFlow::Continue(()) };
+        values.rows.iter().flat_map(|row| &row.content).try_for_each(|cell| self.refuse(cell, "VALUES"))
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> Found {
+        select.from.iter().try_for_each(|from| self.of_joins(from))?;
+        // What is compared there with rows of a subquery belongs to the query around it.
+        if let Some(condition) = &select.selection
+            && !compares_rows(select)
+        {
+            self.refuse(condition, "WHERE")?;
+        }
+        if let Some(condition) = &select.having {
+            refuse_windows(condition, "HAVING")?;
+        }
+        for NamedWindowDefinition(_, window) in &select.named_window {
+            if let NamedWindowExpr::WindowSpec(window) = window {
+                of_window(window)?;
+            }
+        }
+        self.of_groups(select)
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> Found {
+        self.within += usize::from(is_lateral(table));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, table: &TableFactor) -> Found {
+        self.within -= usize::from(is_lateral(table));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> Found {
+        self.within += usize::from(is_subquery(expr));
+        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+        self.of_call(function)
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> Found {
+        self.within -= usize::from(is_subquery(expr));
+        ControlFlow::Continue(())
+    }
+}
+
+/// Finds the first call that an expression has in no query within it, the arguments of a call before the call.
+struct Calls<'a> {
+    kind_of: KindOf<'a>,
+    /// Whether aggregates with columns may belong to a query around that of the expression.
+    is_inner: bool,
+    depth: usize,
+}
+
+impl Calls<'_> {
+    fn call(&self, expr: &Expr) -> Option<Call> {
+        let Expr::Function(function) = expr else { return None };
+        if function.over.is_some() {
+            return Some(Call::Window);
+        }
+        let name = name_of(function)?;
+        let is_aggregate = (self.kind_of)(&name) == Some(CallKind::Aggregate);
+        if !is_aggregate || self.is_inner && names_columns(expr) {
+            return None;
+        }
+        Some(if name == "grouping" { Call::Grouping } else { Call::Aggregate })
+    }
+}
+
+impl Visitor for Calls<'_> {
+    type Break = Call;
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Call> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Call> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Call> {
+        match self.call(expr).filter(|_| self.depth == 0) {
+            Some(call) => ControlFlow::Break(call),
+            None => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Finds a window function that an expression has in no query within it.
+#[derive(Default)]
+struct Windows {
+    depth: usize,
+}
+
+impl Visitor for Windows {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Function(Function { over: Some(_), .. }) if self.depth == 0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn names_columns(expr: &Expr) -> bool {
+    let found = visit_expressions(expr, |part| match part {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use nyala_model::config::QueryConfig;
+
+    use super::*;
+    use crate::statement::{Kind, StatementLimits, parse};
+
+    fn find(sql: &str) -> MisplacedCalls {
+        let statement = parse(sql, &StatementLimits::from(&QueryConfig::default())).unwrap().remove(0);
+        let Kind::DataFusion(statement) = statement.kind else { panic!("{sql}") };
+        MisplacedCalls::find(&statement, &|name| match name {
+            "count" | "sum" | "max" | "grouping" => Some(CallKind::Aggregate),
+            "rank" | "row_number" => Some(CallKind::Window),
+            _ => None,
+        })
+    }
+
+    fn check(sql: &str, expected: Option<(&str, &str)>) {
+        let error = find(sql).check().err();
+        let found = error.as_ref().map(|error| (error.message.as_str(), error.sqlstate.unwrap()));
+        assert_eq!(found, expected, "{sql}");
+    }
+
+    #[test]
+    fn calls_in_the_wrong_clause_are_refused_in_the_words_of_postgresql() {
+        for (sql, message, code) in [
+            ("SELECT count(*) FROM t GROUP BY 1", "aggregate functions are not allowed in GROUP BY", "42803"),
+            (
+                "SELECT a FROM t GROUP BY a, sum(b)",
+                "aggregate functions are not allowed in GROUP BY",
+                "42803",
+            ),
+            (
+                "SELECT row_number() OVER () FROM t GROUP BY 1",
+                "window functions are not allowed in GROUP BY",
+                "42P20",
+            ),
+            ("SELECT a FROM t WHERE count(*) > 1", "aggregate functions are not allowed in WHERE", "42803"),
+            (
+                "SELECT a FROM t WHERE rank() OVER (ORDER BY a) = 1",
+                "window functions are not allowed in WHERE",
+                "42P20",
+            ),
+            (
+                "SELECT a FROM t WHERE sum(rank() OVER ()) = 1",
+                "window functions are not allowed in WHERE",
+                "42P20",
+            ),
+            (
+                "SELECT a FROM t WHERE grouping(a) = 1",
+                "grouping operations are not allowed in WHERE",
+                "42803",
+            ),
+            (
+                "SELECT 1 FROM t JOIN u ON max(t.a) = u.a",
+                "aggregate functions are not allowed in JOIN conditions",
+                "42803",
+            ),
+            (
+                "SELECT 1 FROM s, (t LEFT JOIN u ON rank() OVER () = 1)",
+                "window functions are not allowed in JOIN conditions",
+                "42P20",
+            ),
+            (
+                "SELECT a FROM t GROUP BY a HAVING rank() OVER () = 1",
+                "window functions are not allowed in HAVING",
+                "42P20",
+            ),
+            (
+                "SELECT rank() OVER (ORDER BY rank() OVER ()) FROM t",
+                "window functions are not allowed in window definitions",
+                "42P20",
+            ),
+            (
+                "SELECT count(*) FILTER (WHERE sum(a) > 1) FROM t",
+                "aggregate functions are not allowed in FILTER",
+                "42803",
+            ),
+            (
+                "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE count(*) > 1)",
+                "aggregate functions are not allowed in WHERE",
+                "42803",
+            ),
+            (
+                "SELECT * FROM (SELECT a FROM t WHERE sum(a) > 1) q",
+                "aggregate functions are not allowed in WHERE",
+                "42803",
+            ),
+            ("VALUES (1), (count(*))", "aggregate functions are not allowed in VALUES", "42803"),
+            ("UPDATE t SET a = max(b)", "aggregate functions are not allowed in UPDATE", "42803"),
+            ("DELETE FROM t WHERE a = max(b)", "aggregate functions are not allowed in WHERE", "42803"),
+        ] {
+            check(sql, Some((message, code)));
+        }
+    }
+
+    #[test]
+    fn calls_in_other_clauses_and_of_other_queries_stay() {
+        for sql in [
+            "SELECT a, count(*) FROM t GROUP BY 1 HAVING sum(b) > 1 ORDER BY max(b)",
+            "SELECT sum(count(*)) OVER () FROM t GROUP BY a",
+            "SELECT a FROM t WHERE a = (SELECT max(b) FROM u)",
+            "SELECT a FROM t GROUP BY a HAVING EXISTS (SELECT 1 FROM u WHERE u.b = max(t.b))",
+            "SELECT a FROM t GROUP BY a HAVING (a, count(*)) IN (SELECT b, c FROM u)",
+            "SELECT *, count(*) FROM t GROUP BY 2",
+            "SELECT lower(a) FROM t WHERE lower(a) = 'x' GROUP BY 1",
+        ] {
+            check(sql, None);
+        }
+    }
+
+    #[test]
+    fn window_functions_need_over() {
+        let error = find("SELECT a, lower(rank()) FROM t").check().unwrap_err();
+        assert_eq!(error.message, "window function rank requires an OVER clause");
+        assert_eq!(error.kind, ErrorKind::WrongObject);
+    }
+
+    #[test]
+    fn an_alias_in_group_by_is_refused_if_no_table_has_the_column() {
+        let missing = |name: &str| {
+            QueryError::new(ErrorKind::UndefinedColumn, format!("column `{name}` does not exist"))
+        };
+        let find = || find("SELECT a, count(*) AS c FROM t GROUP BY a, c");
+        assert_eq!(find().explain(missing("c")).message, "aggregate functions are not allowed in GROUP BY");
+        assert_eq!(find().explain(missing("a")).message, "column `a` does not exist");
+        assert!(find().check().is_ok());
+    }
+}
