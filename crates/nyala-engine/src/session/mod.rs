@@ -31,6 +31,7 @@ mod interruptible_rules;
 mod interruptible_windows;
 mod keys;
 mod keys_by_place;
+mod merged_joins;
 mod null_safe_joins;
 mod pass;
 mod physical_rules;

@@ -18,8 +18,11 @@ use datafusion::sql::sqlparser::ast::{
 use nyala_sql::error::Result;
 use nyala_sql::statement::{folded, items_of, marked, name_casts, title_of, unmarked};
 
+use super::merged_joins::merge_columns;
+
 /// Resolves names and types of `statement`.
 pub async fn plan(mut statement: DfStatement, state: &SessionState) -> Result<LogicalPlan> {
+    merge_columns(&mut statement, state).await?;
     let titles =
         query_of(&statement).and_then(items_of).map(|items| items.iter().map(title_of).collect::<Vec<_>>());
     if let (Some(titles), Some(query)) = (&titles, query_of_mut(&mut statement)) {

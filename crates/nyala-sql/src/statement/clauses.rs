@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, GroupByExpr, Ident, LimitClause, ObjectNamePart, Query, Select, SetExpr,
-    Statement, TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleMethod, TableWithJoins,
-    TypedString, Value, VisitMut, VisitorMut,
+    BinaryOperator, DataType, Expr, GroupByExpr, Ident, LimitClause, ObjectNamePart, OrderBy, Query, Select,
+    SetExpr, Statement, TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleMethod,
+    TableWithJoins, TypedString, Value, VisitMut, VisitorMut,
 };
 
 use super::calls::{
@@ -13,7 +13,7 @@ use super::calls::{
     spell_months, with_fewer_arguments,
 };
 use super::distinct_keys::keys_in_order;
-use super::merged_columns::merge_columns;
+use super::merged_columns::{Known, merge_columns};
 use super::ordered_sets::{in_other_words, keep_titles};
 use super::quantified::{count_rows, over_list};
 use super::recursive::keep_clauses;
@@ -105,21 +105,22 @@ fn of_query(query: &mut Query) -> Result<()> {
     keep_clauses(query)?;
     keys_in_order(query);
     order_by_items(query);
-    of_body(&mut query.body)
+    let Query { body, order_by, .. } = query;
+    of_body(body, order_by.as_mut())
 }
 
-fn of_body(body: &mut SetExpr) -> Result<()> {
+fn of_body(body: &mut SetExpr, order_by: Option<&mut OrderBy>) -> Result<()> {
     match body {
-        SetExpr::Select(select) => of_select(select),
+        SetExpr::Select(select) => of_select(select, order_by),
         SetExpr::SetOperation { left, right, .. } => {
-            of_body(left)?;
-            of_body(right)
+            of_body(left, None)?;
+            of_body(right, None)
         }
         _ => Ok(()),
     }
 }
 
-fn of_select(select: &mut Select) -> Result<()> {
+fn of_select(select: &mut Select, order_by: Option<&mut OrderBy>) -> Result<()> {
     if select.prewhere.is_some() || !select.connect_by.is_empty() || !select.distribute_by.is_empty() {
         return Err(unsupported(
             "PREWHERE, CONNECT BY or DISTRIBUTE BY",
@@ -140,7 +141,9 @@ fn of_select(select: &mut Select) -> Result<()> {
     series_to_from(select);
     rows_in_list(select);
     keep_titles(select);
-    merge_columns(select)
+    // Joins that need the columns of tables are left to `merge_joins`.
+    merge_columns(select, order_by, Known { columns_of: &|_| None, hidden: "" })?;
+    Ok(())
 }
 
 /// A sample is a condition by chance.

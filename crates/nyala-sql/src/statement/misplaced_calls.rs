@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::clauses::compares_rows;
+use super::merged_columns::constraint_of;
 use super::select::{by_position, counted};
 use super::versions::folded;
 use crate::error::{ErrorKind, QueryError, Result};
@@ -198,14 +199,8 @@ fn refuse_windows(expr: &Expr, clause: &str) -> Found {
 }
 
 fn condition_of(join: &JoinOperator) -> Option<&Expr> {
-    match join {
-        JoinOperator::Join(JoinConstraint::On(condition))
-        | JoinOperator::Inner(JoinConstraint::On(condition))
-        | JoinOperator::Left(JoinConstraint::On(condition))
-        | JoinOperator::LeftOuter(JoinConstraint::On(condition))
-        | JoinOperator::Right(JoinConstraint::On(condition))
-        | JoinOperator::RightOuter(JoinConstraint::On(condition))
-        | JoinOperator::FullOuter(JoinConstraint::On(condition)) => Some(condition),
+    match constraint_of(join) {
+        Some(JoinConstraint::On(condition)) => Some(condition),
         _ => None,
     }
 }

@@ -22,6 +22,7 @@ use super::dialect::Postgres;
 use super::limits::StatementLimits;
 use super::literals::join_texts;
 use super::live::{parse_live, select_into};
+use super::merged_joins::refuse_unmerged_joins;
 use super::numbers::write_out;
 use super::options::{StatementOption, parse_options};
 use super::partition::parse_partition;
@@ -279,6 +280,7 @@ fn parse_create_cube(parser: &mut DFParser<'_>) -> Result<Nyala> {
     let query = parser.parser.parse_query().map_err(from_parser)?;
     let mut statement = SqlStatement::Query(query);
     rewrite_clauses(&mut statement)?;
+    refuse_unmerged_joins(&statement)?;
     balance_chains(&mut statement);
     let SqlStatement::Query(query) = statement else {
         return Err(QueryError::internal("a query stopped being one"));
