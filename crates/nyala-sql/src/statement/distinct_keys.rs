@@ -1,12 +1,16 @@
 //! DISTINCT ON and its ORDER BY, with each key once and both in the same order.
 //!
 //! PostgreSQL compares both as sets, and takes numbers for positions of the SELECT list. DataFusion's planner compares key by key.
+//! A key may be written with the name of its table in one of them, and without it in the other.
+
+use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectItem, SetExpr,
-    Value,
+    Distinct, Expr, Ident, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectItem,
+    SetExpr, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
 };
 
+use super::merged_columns::{merges, relation};
 use super::titles::title_of;
 use super::versions::folded;
 
@@ -14,15 +18,16 @@ use super::versions::folded;
 /// with other keys stays as it is: the planner refuses it.
 pub fn keys_in_order(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_mut() else { return };
-    let Select { distinct: Some(Distinct::On(keys)), projection, .. } = select.as_mut() else { return };
+    let Select { distinct: Some(Distinct::On(keys)), projection, from, .. } = select.as_mut() else { return };
     let items: &[SelectItem] = projection;
+    let columns = Columns::of(from);
     for key in keys.iter_mut() {
         if let Some(item) = item_at(key, items) {
             *key = item;
         }
     }
     let mut known = Vec::new();
-    keys.retain(|key| is_new(&mut known, meant(key, items)));
+    keys.retain(|key| columns.is_new(&mut known, columns.plain(meant(key, items))));
     let Some(OrderBy { kind: OrderByKind::Expressions(orders), .. }) = &mut query.order_by else { return };
     // The planner would look for the item in the rows below it.
     for order in orders.iter_mut() {
@@ -31,11 +36,12 @@ pub fn keys_in_order(query: &mut Query) {
         }
     }
     let mut sorted = Vec::new();
-    orders.retain(|order| is_new(&mut sorted, meant(&order.expr, items)));
-    if !sorted.iter().take(known.len()).all(|key| known.contains(key)) {
+    orders.retain(|order| columns.is_new(&mut sorted, columns.plain(meant(&order.expr, items))));
+    let is_known = |key: &Expr| known.iter().any(|other| columns.are_same(key, other));
+    if !sorted.iter().take(known.len()).all(is_known) {
         return;
     }
-    let place = |key: &Expr| sorted.iter().position(|other| other == key);
+    let place = |key: &Expr| sorted.iter().position(|other| columns.are_same(key, other));
     let mut placed: Vec<(Option<usize>, Expr)> = known.iter().map(place).zip(keys.drain(..)).collect();
     placed.sort_by_key(|(place, _)| place.unwrap_or(usize::MAX));
     for (place, key) in placed {
@@ -47,13 +53,108 @@ pub fn keys_in_order(query: &mut Query) {
     }
 }
 
-/// Adds a key, if there is no equal one.
-fn is_new(known: &mut Vec<Expr>, key: Expr) -> bool {
-    let is_new = !known.contains(&key);
-    if is_new {
-        known.push(key);
+/// How names of columns of a FROM are compared, which may have a qualifier or none.
+struct Columns {
+    /// The tables of FROM, by the names that qualify their columns.
+    tables: Vec<Option<String>>,
+    /// A join merges columns: with a qualifier a name means the column of one side.
+    are_merged: bool,
+}
+
+impl Columns {
+    fn of(from: &[TableWithJoins]) -> Self {
+        let mut columns = Self { tables: Vec::new(), are_merged: from.iter().any(merges) };
+        from.iter().for_each(|from| columns.add(from));
+        columns
     }
-    is_new
+
+    fn add(&mut self, from: &TableWithJoins) {
+        self.add_table(&from.relation);
+        from.joins.iter().for_each(|join| self.add_table(&join.relation));
+    }
+
+    fn add_table(&mut self, table: &TableFactor) {
+        match table {
+            TableFactor::NestedJoin { table_with_joins, alias: None } => self.add(table_with_joins),
+            table => self.tables.push(relation(table).map(|name| folded(&name))),
+        }
+    }
+
+    /// Whether columns of this qualifier are those of a table of FROM.
+    fn has(&self, qualifier: &str) -> bool {
+        self.tables.iter().flatten().any(|table| table == qualifier)
+    }
+
+    /// The expression as it is compared: names and brackets in one spelling. A subquery stays as it is.
+    fn plain(&self, mut key: Expr) -> Expr {
+        let _ = key.visit(&mut Plain { columns: self, depth: 0 });
+        key
+    }
+
+    /// Whether two plain keys are the same. A name without a qualifier means the column of only one table.
+    fn are_same(&self, one: &Expr, other: &Expr) -> bool {
+        match (one, other) {
+            (Expr::Identifier(name), Expr::CompoundIdentifier(names))
+            | (Expr::CompoundIdentifier(names), Expr::Identifier(name)) => match names.as_slice() {
+                [.., table, column] => !self.are_merged && column == name && self.has(&table.value),
+                _ => false,
+            },
+            _ => one == other,
+        }
+    }
+
+    /// Adds a key, if there is no equal one.
+    fn is_new(&self, known: &mut Vec<Expr>, key: Expr) -> bool {
+        let is_new = !known.iter().any(|other| self.are_same(&key, other));
+        if is_new {
+            known.push(key);
+        }
+        is_new
+    }
+}
+
+struct Plain<'a> {
+    columns: &'a Columns,
+    /// Queries that the walk is in.
+    depth: usize,
+}
+
+impl VisitorMut for Plain<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if self.depth > 0 {
+            return ControlFlow::Continue(());
+        }
+        let spelt = |name: &Ident| Ident::with_quote('"', folded(name));
+        match expr {
+            Expr::Identifier(name) => *name = spelt(name),
+            Expr::CompoundIdentifier(names) => {
+                let names: Vec<Ident> = names.iter().map(spelt).collect();
+                // With one table no name needs a qualifier.
+                let column = match (self.columns.tables.as_slice(), names.as_slice()) {
+                    ([Some(only)], [.., table, column]) if *only == table.value => Some(column.clone()),
+                    _ => None,
+                };
+                *expr = column.map_or(Expr::CompoundIdentifier(names), Expr::Identifier);
+            }
+            Expr::Nested(inner) => {
+                *expr = std::mem::replace(inner.as_mut(), Expr::Identifier(Ident::new("")));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// The expression that a key stands for: a position and a name stand for an item of the SELECT list.
