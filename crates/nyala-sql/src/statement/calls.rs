@@ -22,6 +22,19 @@ pub fn called(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Expr> {
     parse_expr(&format!("{function}({}, {})", typed(left, right), typed(right, left)))
 }
 
+/// An operator before its operand that the planner does not know, in words that it knows; none for others. The sign before a call
+/// keeps the column without a name.
+pub fn before_operand(op: UnaryOperator, operand: &Expr) -> Result<Option<Expr>> {
+    let text = match op {
+        UnaryOperator::BitwiseNot => format!("(({operand}) # -1)"),
+        UnaryOperator::PGAbs => format!("(+ abs({operand}))"),
+        UnaryOperator::PGSquareRoot => format!("(+ sqrt(CAST({operand} AS DOUBLE PRECISION)))"),
+        UnaryOperator::PGCubeRoot => format!("(+ cbrt(CAST({operand} AS DOUBLE PRECISION)))"),
+        _ => return Ok(None),
+    };
+    parse_expr(&text).map(Some)
+}
+
 pub fn literal_text(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),

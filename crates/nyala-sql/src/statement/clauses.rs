@@ -9,8 +9,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::calls::{
-    by_pattern, called, constants_in_order, literal_text, moment_of_word, no_element, of_interval,
-    spell_months, with_fewer_arguments,
+    before_operand, by_pattern, called, constants_in_order, literal_text, moment_of_word, no_element,
+    of_interval, spell_months, with_fewer_arguments,
 };
 use super::distinct_keys::keys_in_order;
 use super::merged_columns::{Known, merge_columns};
@@ -258,6 +258,11 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
             right,
         } => {
             *expr = called(left, op, right)?;
+        }
+        Expr::UnaryOp { op, expr: operand } => {
+            if let Some(written) = before_operand(*op, operand)? {
+                *expr = written;
+            }
         }
         Expr::IsNull(row) | Expr::IsNotNull(row) if matches!(row.as_ref(), Expr::Tuple(_)) => {
             let Expr::Tuple(values) = row.as_ref() else { return Ok(()) };

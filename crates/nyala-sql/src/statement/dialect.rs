@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::keywords::Keyword::{
     OVERLAPS, RETURNING, SYMMETRIC, TO, WITHIN,
 };
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// Operands that the parser may read besides two for each token. It reads some texts in two ways, the second after the first
 /// failed: `position(a, b)` as `position(a IN b)` first, `CAST(…` as a cast and then as a function. Within each other these
@@ -88,6 +89,21 @@ fn between_symmetric(parser: &mut Parser, left: &Expr, precedence: u8) -> Option
     }))
 }
 
+/// An operator before its operand. It takes all that binds closer than `&` and `||` do: `~ 5 + 3` is `~ (5 + 3)`, where the parser
+/// reads `(~ 5) + 3`. The operand is in brackets, because expressions are written as text and parsed again.
+fn before_operand(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let op = match parser.peek_token_ref().token {
+        Token::Tilde => UnaryOperator::BitwiseNot,
+        Token::AtSign => UnaryOperator::PGAbs,
+        Token::PGSquareRoot => UnaryOperator::PGSquareRoot,
+        Token::PGCubeRoot => UnaryOperator::PGCubeRoot,
+        _ => return None,
+    };
+    parser.next_token();
+    let operand = parser.parse_subexpr(PARSER.prec_value(Precedence::PgOther));
+    Some(operand.map(|operand| Expr::UnaryOp { op, expr: Box::new(Expr::Nested(Box::new(operand))) }))
+}
+
 macro_rules! as_postgresql {
     ($($name:ident)*) => {
         $(fn $name(&self) -> bool {
@@ -101,14 +117,14 @@ impl Dialect for Postgres {
         PARSER.dialect()
     }
 
-    /// Takes none of its own. The error is the one that the parser does not answer with another attempt.
-    fn parse_prefix(&self, _: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    /// The error is the one that the parser does not answer with another attempt.
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         let Some(left) = self.operands_left.get().checked_sub(1) else {
             self.is_exhausted.set(true);
             return Some(Err(ParserError::RecursionLimitExceeded));
         };
         self.operands_left.set(left);
-        None
+        before_operand(parser)
     }
 
     fn parse_infix(
