@@ -10,6 +10,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::functions_aggregate::correlation::corr_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::functions_aggregate::string_agg::string_agg_udaf;
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -26,9 +27,10 @@ use super::extremes::{Extreme, FloatExtremes, OneNan};
 use super::totals::{Total, Totals};
 
 /// Every overridden function.
-pub fn overrides() -> [Arc<AggregateUDF>; 5] {
+pub fn overrides() -> [Arc<AggregateUDF>; 6] {
     [
         adding(),
+        override_with(string_agg_udaf(), Replacement::OwnOrder),
         override_with(min_udaf(), Replacement::Extreme(Extreme::Least)),
         override_with(max_udaf(), Replacement::Extreme(Extreme::Greatest)),
         override_with(corr_udaf(), Replacement::Correlation),
@@ -56,6 +58,8 @@ enum Replacement {
     Correlation,
     Total,
     Average,
+    /// Its accumulator sorts by itself, so that its rows may come in another order.
+    OwnOrder,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -184,7 +188,7 @@ impl AggregateUDFImpl for Override {
                 let inner = self.function.create_groups_accumulator(with_one_digit_more(arguments))?;
                 Ok(Box::new(RoundedGroups { inner, to }))
             }
-            (Replacement::Extreme(_) | Replacement::Average, _) => {
+            (Replacement::Extreme(_) | Replacement::Average | Replacement::OwnOrder, _) => {
                 self.function.create_groups_accumulator(arguments)
             }
         }
@@ -202,11 +206,26 @@ impl AggregateUDFImpl for Override {
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.function.inner().order_sensitivity()
+        match self.by {
+            Replacement::OwnOrder => AggregateOrderSensitivity::SoftRequirement,
+            _ => self.function.inner().order_sensitivity(),
+        }
+    }
+
+    fn with_beneficial_ordering(self: Arc<Self>, _: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        Ok(match self.by {
+            Replacement::OwnOrder => Some(self),
+            _ => None,
+        })
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
-        self.function.inner().reverse_expr()
+        match self.by {
+            Replacement::OwnOrder => {
+                ReversedUDAF::Reversed(override_with(Arc::clone(&self.function), self.by))
+            }
+            _ => self.function.inner().reverse_expr(),
+        }
     }
 
     fn is_descending(&self) -> Option<bool> {

@@ -7,6 +7,7 @@
 //! | `avg` of decimals | it had four digits more than its argument, and the rest was cut off |
 //! | `avg` of whole numbers | it was a floating-point number, which has not all their digits |
 //! | `corr` | by group, it was computed from sums of squares, which cancel each other where values are far from zero |
+//! | `string_agg` | it wanted its rows in order, so that several with different orders failed; it sorts by itself anyway |
 //! | `lead`, `lag` | where they look ahead, they lost count of NULLs that they ignore, and a LIMIT left out rows that LAG looks at |
 //!
 //! As in PostgreSQL and DuckDB, NaN is greater than every other float, and all NaN are equal.
