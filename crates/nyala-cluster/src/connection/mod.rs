@@ -5,6 +5,8 @@
 
 mod client;
 mod server;
+#[cfg(test)]
+mod tests;
 
 pub use client::Peers;
 pub use server::{Listener, Listening, serve};
@@ -15,6 +17,9 @@ use std::time::Duration;
 const PING_EVERY: Duration = Duration::from_secs(3);
 /// How long the sign of life may take.
 const PING_WITHIN: Duration = Duration::from_secs(4);
+/// How long a peer may take nothing of what is written to it. One that lives reads whatever comes, also if its clients stop reading: each
+/// request has a window of its own.
+const TAKEN_WITHIN: Duration = PING_EVERY.saturating_add(PING_WITHIN);
 /// How long a connection may take, its handshakes included.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 /// Bytes on their way for one request: memory of a reader that stops.

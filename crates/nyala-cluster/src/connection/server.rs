@@ -11,6 +11,7 @@ use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::service::Routes;
@@ -19,6 +20,7 @@ use tonic::transport::server::Connected;
 
 use super::{
     CONNECT_WITHIN, CONNECTION_WINDOW, MAX_HEADERS, MAX_RESETS, PING_EVERY, PING_WITHIN, STREAM_WINDOW,
+    TAKEN_WITHIN,
 };
 use crate::identity::{Identity, speaks};
 
@@ -138,7 +140,7 @@ async fn shake_hands(acceptor: TlsAcceptor, tcp: TcpStream) -> io::Result<NodeSt
     if !speaks(stream.get_ref().1.alpn_protocol()) {
         return Err(io::Error::other("it speaks no protocol of nodes"));
     }
-    Ok(NodeStream(stream))
+    Ok(NodeStream { stream, fails: None })
 }
 
 /// Connections that are accepted, as a stream.
@@ -152,8 +154,26 @@ impl Stream for Accepted {
     }
 }
 
-/// A connection of a node.
-struct NodeStream(TlsStream<TcpStream>);
+/// A connection of a node. Writing to a node that takes nothing fails after a while. The library would not end such a connection: before it
+/// closes one that answers no pings it says farewell, and waits until the node has taken all that was written before. What runs
+/// for the node would go on for as long.
+struct NodeStream {
+    stream: TlsStream<TcpStream>,
+    /// When writing fails; none while the node takes what is written.
+    fails: Option<Pin<Box<Sleep>>>,
+}
+
+impl NodeStream {
+    /// The outcome of writing, or that the node has taken nothing for too long.
+    fn taken<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.fails = None;
+            return written;
+        }
+        let fails = self.fails.get_or_insert_with(|| Box::pin(tokio::time::sleep(TAKEN_WITHIN)));
+        fails.as_mut().poll(context).map(|()| Err(io::Error::from(io::ErrorKind::TimedOut)))
+    }
+}
 
 impl Connected for NodeStream {
     type ConnectInfo = ();
@@ -167,7 +187,7 @@ impl AsyncRead for NodeStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
+        Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
 
@@ -177,15 +197,18 @@ impl AsyncWrite for NodeStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.taken(context, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
+        let written = Pin::new(&mut self.stream).poll_flush(context);
+        self.taken(context, written)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
+        let written = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.taken(context, written)
     }
 }
 
