@@ -6,9 +6,10 @@ use std::task::{Context, Poll};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use http_body_util::BodyExt;
 use nyala_engine::{Engine, QueryError};
 use nyala_model::NodeId;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinError};
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::server::NamedService;
@@ -87,11 +88,69 @@ where
         let threads = engine.fragment_threads(class_of(request.headers()));
         let task = threads.spawn(self.service.call(request));
         let end = EndOnDrop(task.abort_handle());
+        let (own, engine) = (self.own.clone(), Arc::downgrade(&engine));
         async move {
             let done = task.await;
             drop(end);
-            done.unwrap_or_else(|error| Ok(to_status(&QueryError::internal(error)).into_http()))
+            let Ok(answer) = done.unwrap_or_else(|error| Ok(to_status(&lost(&own, error)).into_http()));
+            Ok(answer.map(|body| cut_is_error(body, own, move || engine.strong_count() == 0)))
         }
         .boxed()
+    }
+}
+
+/// A request whose task has ended without an answer.
+fn lost(own: &NodeId, error: JoinError) -> QueryError {
+    if error.is_panic() { QueryError::internal(error) } else { not_ready(own) }
+}
+
+/// Rows whose end is an error if the threads are gone that compute them. Tasks that are dropped with their threads close the channel of
+/// their rows, which the engine below takes for the end of the rows: a part of them would count as all.
+fn cut_is_error(body: Body, own: NodeId, are_gone: impl Fn() -> bool + Send + 'static) -> Body {
+    Body::new(body.map_frame(move |mut frame| {
+        if let Some(trailers) = frame.trailers_mut()
+            && are_gone()
+        {
+            // It fails only for texts that are no header.
+            let _ = to_status(&not_ready(&own)).add_header(trailers);
+        }
+        frame
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use bytes::Bytes;
+    use http_body_util::Full;
+    use tonic::codegen::http::HeaderMap;
+    use tonic::{Code, Status};
+
+    use super::*;
+    use crate::statement::from_status;
+
+    /// Rows that end well.
+    fn rows() -> Body {
+        let end = async {
+            let mut trailers = HeaderMap::new();
+            Status::ok("").add_header(&mut trailers).unwrap();
+            Some(Ok(trailers))
+        };
+        Body::new(Full::new(Bytes::from_static(b"rows")).with_trailers(end))
+    }
+
+    #[tokio::test]
+    async fn rows_that_were_dropped_with_their_threads_are_not_all_rows() {
+        let own = NodeId("n1".to_owned());
+        for are_gone in [false, true] {
+            let answer = cut_is_error(rows(), own.clone(), move || are_gone).collect().await.unwrap();
+            let end = Status::from_header_map(answer.trailers().unwrap()).unwrap();
+            assert_eq!(end.code() == Code::Ok, !are_gone, "{end:?}");
+            if are_gone {
+                let told = from_status(&NodeId::default(), &end, false);
+                assert!(told.transient && told.message.contains("`n1`"), "{told}");
+            }
+            assert_eq!(answer.to_bytes(), "rows");
+        }
     }
 }
