@@ -16,11 +16,13 @@ use http_body_util::BodyExt;
 use nyala_engine::not_reached;
 use nyala_model::NodeId;
 use tonic::body::Body;
-use tonic::codegen::http::{Request, Response};
+use tonic::codegen::http::{HeaderMap, Request, Response};
 use tonic::transport::Channel;
+use tonic::{Code, Status};
 use tower::Service;
 use url::Url;
 
+use super::errors::of_library;
 use super::executors::node_of;
 use crate::connection::Peers;
 use crate::statement::to_status;
@@ -70,7 +72,8 @@ impl ChannelResolver for Channels {
     }
 }
 
-/// The connection to one node. Where it breaks, the error names the node, and the node is avoided for a while.
+/// The connection to one node. Where it breaks, the error names the node, and the node is avoided for a while. Errors of the engine below
+/// there name the node, too.
 #[derive(Clone)]
 struct NodeChannel {
     channel: Channel,
@@ -87,6 +90,30 @@ impl NodeChannel {
         }
         to_status(&not_reached(&self.node, &cause.to_string()))
     }
+
+    /// The answer, with this node's name in its error.
+    fn answered(self, mut answer: Response<Body>) -> Response<Body> {
+        let node = self.node.clone();
+        name_node(&node, answer.headers_mut());
+        answer.map(|body| {
+            let body = body.map_frame(move |mut frame| {
+                if let Some(trailers) = frame.trailers_mut() {
+                    name_node(&node, trailers);
+                }
+                frame
+            });
+            Body::new(body.map_err(move |error| self.broke(&error)))
+        })
+    }
+}
+
+/// Names a node in the headers or the trailers that end its answer with an error of a library. Errors of statements stay as they are.
+fn name_node(node: &NodeId, headers: &mut HeaderMap) {
+    let failed = Status::from_header_map(headers).filter(|status| status.code() != Code::Ok);
+    if let Some(error) = failed.and_then(|status| of_library(node, &status)) {
+        // It fails only for texts that are no header.
+        let _ = to_status(&error).add_header(headers);
+    }
 }
 
 impl Service<Request<Body>> for NodeChannel {
@@ -102,10 +129,44 @@ impl Service<Request<Body>> for NodeChannel {
         let (sent, node) = (self.channel.call(request), self.clone());
         async move {
             Ok(match sent.await {
-                Ok(answer) => answer.map(|body| Body::new(body.map_err(move |error| node.broke(&error)))),
+                Ok(answer) => node.answered(answer),
                 Err(error) => node.broke(&error).into_http(),
             })
         }
         .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use nyala_engine::{ErrorKind, QueryError};
+
+    use super::*;
+    use crate::statement::from_status;
+
+    #[test]
+    fn errors_of_libraries_on_a_node_name_it() {
+        let node = NodeId("n1".to_owned());
+        let named = |status: Status| {
+            let mut headers = HeaderMap::new();
+            status.add_header(&mut headers).unwrap();
+            name_node(&node, &mut headers);
+            Status::from_header_map(&headers).unwrap()
+        };
+        let told = |status| from_status(&NodeId::default(), &named(status), false);
+        let full = told(Status::internal("no room for a batch"));
+        assert!(full.transient && full.message.contains("`n1`"), "{full}");
+        assert!(full.message.contains("no room for a batch"), "{full}");
+        let late = "\u{a}\u{5}Worker::execute_task timed-out while waiting for the plan to be set by the coordinator";
+        let late = told(Status::with_details(Code::Internal, "DataFusionError", late.into()));
+        assert!(late.transient && late.message.contains("`n1` was too busy"), "{late}");
+
+        let conflict = told(to_status(&QueryError::new(ErrorKind::Conflict, "row changed")));
+        assert_eq!((conflict.kind, conflict.message.as_str()), (ErrorKind::Conflict, "row changed"));
+        assert_eq!(named(Status::ok("")).code(), Code::Ok);
+        let mut none = HeaderMap::new();
+        name_node(&node, &mut none);
+        assert!(none.is_empty(), "{none:?}");
     }
 }

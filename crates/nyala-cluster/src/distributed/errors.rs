@@ -40,15 +40,29 @@ pub fn from_any(error: DataFusionError) -> QueryError {
                 return found;
             }
         }
-        Innermost::Text(text) if text.contains(LATE) => {
-            let message = "the nodes were too busy to begin all parts of the query in time";
-            return QueryError { transient: true, ..QueryError::new(ErrorKind::Unreadable, message) }
-                .hint("repeat it when less runs; `SELECT * FROM system.queries` lists what does");
-        }
+        // Without a name it is of the node itself.
+        Innermost::Text(text) if text.contains(LATE) => return late("a node"),
         Innermost::Status(status) => return from_status(&NodeId::default(), status, false),
         Innermost::Text(_) | Innermost::Other => {}
     }
     error.into()
+}
+
+/// The error that a library on a node has made, with the name of the node; none for those of statements, which tell what is to be told.
+pub fn of_library(node: &NodeId, status: &Status) -> Option<QueryError> {
+    let details = status.details();
+    if details.is_empty() {
+        return Some(not_reached(node, status.message()));
+    }
+    let is_late = details.windows(LATE.len()).any(|part| part == LATE.as_bytes());
+    is_late.then(|| late(&format!("node `{node}`")))
+}
+
+/// A part of a query was asked for, and its plan had not come within ten seconds.
+fn late(node: &str) -> QueryError {
+    let message = format!("{node} was too busy to begin its part of the query in time");
+    QueryError { transient: true, ..QueryError::new(ErrorKind::Unreadable, message) }
+        .hint("repeat it when less runs; `SELECT * FROM system.queries` lists what does")
 }
 
 /// Whether an operator of the node that answers had no memory. The errors of parts are texts.
