@@ -12,7 +12,9 @@ use arrow_flight::{FlightData, FlightDescriptor, PutResult};
 use bytes::Bytes;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, Stream, StreamExt};
-use nyala_engine::{Engine, ForwardedLoad, Ingested, LoadPart, LoadThere, QueryError};
+use nyala_engine::{
+    Engine, ErrorKind, ForwardedLoad, Ingested, LoadPart, LoadThere, QueryError, not_confirmed, not_reached,
+};
 use nyala_model::{NodeId, QualifiedName};
 use prost::Message;
 use tokio::sync::{mpsc, oneshot};
@@ -124,18 +126,23 @@ pub async fn begin(node: &NodeId, channel: Channel, load: ForwardedLoad) -> Resu
     let answers = client.do_put(to_messages(head, schema, sent)).await;
     let mut answers = answers.map_err(|status| from_status(node, &status, false))?.into_inner();
     let first = answers.message().await.map_err(|status| from_status(node, &status, false))?;
-    let known = decode(first)?.done.map(Ingested::from);
+    let first = first.ok_or_else(|| not_reached(node, "it ended a load before the load began"))?;
+    let known = AnswerMessage::decode(first.app_metadata).map_err(QueryError::internal)?;
+    let known = known.done.map(Ingested::from);
     let node = node.clone();
     let outcome = async move {
         let answer = answers.message().await.map_err(|status| from_status(&node, &status, true))?;
-        decode(answer)?.done.map(Ingested::from).ok_or_else(|| damaged("it has no outcome"))
+        outcome_of(&node, answer)
     };
     Ok(LoadThere { known, parts, outcome: Mutex::new(outcome.boxed()) })
 }
 
-fn decode(answer: Option<PutResult>) -> Result<AnswerMessage, QueryError> {
-    let answer = answer.ok_or_else(|| damaged("the answers end too early"))?;
-    AnswerMessage::decode(answer.app_metadata).map_err(QueryError::internal)
+/// The outcome of a load in its last answer. Without one the rows may have been written all the same: the node may have ended in between.
+fn outcome_of(node: &NodeId, answer: Option<PutResult>) -> Result<Ingested, QueryError> {
+    let read = |answer: PutResult| AnswerMessage::decode(answer.app_metadata);
+    let answer = answer.map(read).transpose().map_err(|error| not_confirmed(node, &error.to_string()))?;
+    let done = answer.and_then(|answer| answer.done).map(Ingested::from);
+    done.ok_or_else(|| not_confirmed(node, "its answers ended before the outcome of the load"))
 }
 
 /// The head with the schema, the rows, and after the last of them the end. Without the end the other node gives the load up.
@@ -188,7 +195,8 @@ pub async fn take(engine: &Arc<Engine>, mut messages: Streaming<FlightData>) -> 
     let schema = Arc::new(schema);
     let head = LoadMessage::decode(descriptor.cmd).map_err(QueryError::internal)?;
     let load = head.into_load(Arc::clone(&schema))?;
-    let parts = messages.map(move |message| to_part(message, &schema)).boxed();
+    let from = load.statement.options.sent_by.clone().unwrap_or_default();
+    let parts = messages.map(move |message| to_part(message, &schema, &from)).boxed();
     let (known, outcome) = engine.load_for_another(load, parts).await?;
     let first = stream::iter([Ok(answer(known))]);
     Ok(match known {
@@ -202,12 +210,48 @@ fn answer(done: Option<Ingested>) -> PutResult {
     PutResult { app_metadata: Bytes::from(message.encode_to_vec()) }
 }
 
-fn to_part(message: Result<FlightData, Status>, schema: &SchemaRef) -> Result<LoadPart, QueryError> {
-    let message = message.map_err(|status| damaged(status.message()))?;
+fn to_part(
+    message: Result<FlightData, Status>,
+    schema: &SchemaRef,
+    from: &NodeId,
+) -> Result<LoadPart, QueryError> {
+    let message = message.map_err(|status| broken_off(from, &status))?;
     if message.data_header.is_empty() {
         let end = EndMessage::decode(message.app_metadata).map_err(QueryError::internal)?;
         return Ok(LoadPart::End { rejected: end.rejected });
     }
     let batch = flight_data_to_arrow_batch(&message, Arc::clone(schema), &std::collections::HashMap::new());
     batch.map(LoadPart::Rows).map_err(QueryError::internal)
+}
+
+/// The node that sends a load is gone, or its client is.
+fn broken_off(from: &NodeId, status: &Status) -> QueryError {
+    let message = format!("node `{from}` broke off the load that it sent: {}", status.message());
+    QueryError::new(ErrorKind::Cancelled, message)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_load_without_an_outcome_may_have_been_done() {
+        let node = NodeId("n1".to_owned());
+        let done = Ingested { rows: 3, rejected: 1, lsn: Some(7), before: false };
+        assert_eq!(outcome_of(&node, Some(answer(Some(done)))).unwrap(), done);
+        let damaged = PutResult { app_metadata: Bytes::from_static(&[0xff]) };
+        for lost in [None, Some(answer(None)), Some(damaged)] {
+            let error = outcome_of(&node, lost).unwrap_err();
+            assert!(error.kind == ErrorKind::Unconfirmed && error.message.contains("`n1`"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_load_that_is_broken_off_names_the_node_that_sent_it() {
+        let schema = Arc::new(Schema::empty());
+        let error =
+            to_part(Err(Status::unknown("broken pipe")), &schema, &NodeId("n2".to_owned())).unwrap_err();
+        assert_eq!(error.message, "node `n2` broke off the load that it sent: broken pipe");
+    }
 }

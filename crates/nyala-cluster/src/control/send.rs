@@ -1,7 +1,7 @@
 //! Sending a request and taking its answer.
 
 use arrow_flight::flight_service_client::FlightServiceClient;
-use nyala_engine::{Control, ControlAction, ControlAnswer, QueryError};
+use nyala_engine::{Control, ControlAction, ControlAnswer, QueryError, not_confirmed, not_reached};
 use nyala_model::NodeId;
 use tonic::transport::Channel;
 
@@ -19,6 +19,8 @@ pub async fn ask(node: &NodeId, channel: Channel, control: &Control) -> Result<C
     let mut answers = client.do_action(to_action(control)).await.map_err(failed)?.into_inner();
     match answers.message().await.map_err(failed)? {
         Some(answer) => from_body(&answer.body),
-        None => Err(QueryError::internal("a node answered nothing")),
+        // It may have ended something.
+        None if ends_something => Err(not_confirmed(node, "it answered nothing")),
+        None => Err(not_reached(node, "it answered nothing")),
     }
 }

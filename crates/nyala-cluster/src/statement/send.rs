@@ -35,14 +35,14 @@ pub async fn send(node: &NodeId, channel: Channel, statement: Forwarded) -> Resu
     let owner = node.clone();
     let failed = move |error: FlightError| match error {
         FlightError::Tonic(status) => from_status(&owner, &status, changes),
-        error => QueryError::internal(error),
+        error => QueryError::internal(format!("node `{owner}` sent rows that cannot be read: {error}")),
     };
     let mut rows = FlightDataDecoder::new(answer.into_inner().map_err(FlightError::from));
     // The schema comes first.
     let schema: SchemaRef = match rows.next().await {
         Some(Ok(first)) => match first.payload {
             DecodedPayload::Schema(schema) => schema,
-            _ => return Err(QueryError::internal("a node sent rows before their schema")),
+            _ => return Err(QueryError::internal(format!("node `{node}` sent rows before their schema"))),
         },
         Some(Err(error)) => return Err(failed(error)),
         None => Arc::new(Schema::empty()),

@@ -12,7 +12,7 @@ use super::ingest::{Asked, Ingest};
 use super::loading::Loading;
 use crate::query::answer::Ingested;
 use crate::query::engine::Engine;
-use crate::query::nodes::{ForwardedLoad, LoadPart};
+use crate::query::nodes::{ForwardedLoad, LoadPart, not_confirmed};
 use crate::query::resources::task::Task;
 
 impl Engine {
@@ -49,7 +49,10 @@ impl Engine {
         // Rows are decoded and gathered on threads that serve no connections.
         let taken =
             Task::spawn(&self.runtime.threads, Scope::new(Arc::default()), take(loading, ingest, parts));
-        Ok((None, taken.join().boxed()))
+        let own = self.node.clone();
+        // Rows may be written by then.
+        let outcome = taken.join_or(move || not_confirmed(&own, "it stopped"));
+        Ok((None, outcome.boxed()))
     }
 }
 

@@ -38,6 +38,14 @@ impl<T: Send + 'static> Task<T> {
         self.joined().await
     }
 
+    /// The same; `lost` is the error of work that was dropped with its threads.
+    pub async fn join_or(mut self, lost: impl FnOnce() -> QueryError) -> Result<T> {
+        match (&mut self.handle).await {
+            Err(error) if error.is_cancelled() => Err(lost()),
+            done => done.map_err(QueryError::internal)?,
+        }
+    }
+
     /// The same for work that may be stopped instead.
     pub async fn joined(&mut self) -> Result<T> {
         (&mut self.handle).await.map_err(QueryError::internal)?
@@ -64,5 +72,31 @@ impl<T> Task<T> {
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use nyala_sql::error::ErrorKind;
+    use tokio::runtime::{Builder, Runtime};
+
+    use super::*;
+
+    fn runtime() -> Runtime {
+        Builder::new_multi_thread().worker_threads(1).build().unwrap()
+    }
+
+    #[test]
+    fn work_that_is_dropped_with_its_threads_ends_with_the_error_of_its_caller() {
+        let (here, threads) = (runtime(), runtime());
+        let lost = || QueryError::new(ErrorKind::Unconfirmed, "it stopped");
+        let dropped = Task::<()>::spawn_on(threads.handle(), std::future::pending());
+        let panicked = Task::<()>::spawn_on(here.handle(), async { panic!("a fault") });
+        threads.shutdown_background();
+        assert_eq!(here.block_on(dropped.join_or(lost)).unwrap_err().kind, ErrorKind::Unconfirmed);
+        assert_eq!(here.block_on(panicked.join_or(lost)).unwrap_err().kind, ErrorKind::Internal);
+        let done = Task::spawn_on(here.handle(), async { Ok(7) });
+        assert_eq!(here.block_on(done.join_or(lost)).unwrap(), 7);
     }
 }
