@@ -190,3 +190,56 @@ impl PhysicalExtensionCodec for Checks {
         is_known(function.name(), is_same && WHOLE_WINDOW_FUNCTIONS.contains(&function.name()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use arrow::datatypes::Schema;
+    use datafusion::physical_plan::empty::EmptyExec;
+    use datafusion::prelude::SessionContext;
+    use datafusion_proto::physical_plan::DefaultPhysicalProtoConverter;
+
+    use super::*;
+
+    /// Another function under the same name, as the stored form of a measure is: its states would be misread there.
+    #[test]
+    fn a_function_is_sent_only_if_its_name_means_the_same_on_the_other_node() {
+        let task = SessionContext::new().task_ctx();
+        let checks = Checks::new(Arc::clone(&task));
+        let sent = |function: &AggregateUDF| checks.try_encode_udaf(function, &mut Vec::new()).is_ok();
+        let sum = task.udaf("sum").unwrap();
+        let other = sum.as_ref().clone().with_aliases(["total"]);
+        assert_eq!(other.name(), sum.name());
+        assert!(sent(&sum) && !sent(&other));
+
+        let sent = |function: &ScalarUDF| checks.try_encode_udf(function, &mut Vec::new()).is_ok();
+        let lower = task.udf("lower").unwrap();
+        let other = lower.as_ref().clone().with_aliases(["small"]);
+        assert_eq!(other.name(), lower.name());
+        assert!(sent(&lower) && !sent(&other));
+        // It gives another value at each call, or acts on a session that the other node has not.
+        assert!(!sent(&task.udf("uuid").unwrap()));
+
+        // Of other window functions IGNORE NULLS is left out.
+        let sent = |function: &WindowUDF| checks.try_encode_udwf(function, &mut Vec::new()).is_ok();
+        assert!(sent(&task.udwf("row_number").unwrap()) && !sent(&task.udwf("lead").unwrap()));
+    }
+
+    /// DataFusion leaves the tags out, without which the other node would take any version of a file of that size and second.
+    #[test]
+    fn a_scan_takes_its_table_and_the_tags_of_its_files_along() {
+        let scan: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(Arc::new(Schema::empty())));
+        let tags = vec![Some("\"a1\"".to_owned()), None];
+        let home = HomeScanExec { scan, table: QualifiedName::new("mart", "sales"), tags };
+        let converter = DefaultPhysicalProtoConverter {};
+        let mut bytes = Vec::new();
+        Codec.try_encode(Arc::new(home), &mut bytes, &converter).unwrap();
+        let message = ScanMessage::decode(bytes.as_slice()).unwrap();
+        assert_eq!((message.schema.as_str(), message.table.as_str()), ("mart", "sales"));
+        assert_eq!(message.tags, ["\"a1\"", ""]);
+        // It is read only in the session of its statement, which has the readers of this node.
+        let task = SessionContext::new().task_ctx();
+        let error = Codec.try_decode(&bytes, &[], &task, &converter).unwrap_err().to_string();
+        assert!(error.contains("a scan came without its statement"), "{error}");
+    }
+}

@@ -299,7 +299,73 @@ impl SessionExtension for PlannedForNodes {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use arrow::datatypes::Schema;
+    use datafusion::execution::TaskContext;
+    use datafusion::physical_plan::empty::EmptyExec;
+    use datafusion_distributed::{RouteTasksEvent, get_distributed_worker_resolver};
+    use nyala_engine::{CostClass, SessionOptions, StatementPart};
+    use nyala_model::SnapshotVersion;
+    use tokio::runtime::Handle;
+
     use super::*;
+    use crate::connection::Peers;
+    use crate::identity::Identity;
+
+    fn statement() -> StatementPart {
+        StatementPart {
+            node: NodeId("a".to_owned()),
+            program: VERSION.to_owned(),
+            query_id: 7,
+            begun_ms: 1,
+            text: "SELECT 1".to_owned(),
+            class: CostClass::Long,
+            options: SessionOptions::default(),
+            settings: Vec::new(),
+            version: SnapshotVersion(1),
+        }
+    }
+
+    /// The engine below asks for the nodes when it plans a query and again when it routes the tasks, which would be more or fewer then.
+    #[tokio::test]
+    async fn planning_and_routing_know_the_same_nodes() {
+        let all = ["a", "b", "c"].map(|name| NodeEntry {
+            id: NodeId(name.to_owned()),
+            address: "127.0.0.1:7433".to_owned(),
+            ..NodeEntry::default()
+        });
+        let own = NodeId("a".to_owned());
+        let identity = Identity::new("0123456789abcdef0123456789abcdef", &own).unwrap();
+        let channels = Channels::new(Arc::new(Peers::new(&identity, Handle::current())));
+        let address = "127.0.0.1:7433".to_owned();
+        let distribution = Distribution::new(own, address, channels.clone(), Worker::default());
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(Arc::new(Schema::empty())));
+        let query = PlannedQuery {
+            plan: Arc::clone(&plan),
+            logical: &LogicalPlanBuilder::empty(false).build().unwrap(),
+            state: SessionStateBuilder::new().with_default_features().build(),
+            class: CostClass::Long,
+            is_run: true,
+            reads_little: false,
+            is_measured: false,
+            executors: all.to_vec(),
+            other_versions: BTreeSet::new(),
+            statement: &statement,
+        };
+        let executors = Executors::new(&distribution.nodes(&query.executors)).unwrap();
+        let mut config = query.state.config().clone();
+        distribution.configure(&mut config, &executors, &query).unwrap();
+        let planned = get_distributed_worker_resolver(&config).unwrap().get_urls().unwrap();
+        assert_eq!(planned.len(), 3);
+
+        // A connection breaks in between.
+        channels.note_broken(&NodeId("b".to_owned()));
+        assert_eq!(distribution.nodes(&query.executors).len(), 2, "the next query does without it");
+        assert_eq!(get_distributed_worker_resolver(&config).unwrap().get_urls().unwrap(), planned);
+        let task_ctx = Arc::new(TaskContext::default().with_session_config(config));
+        let routed = route(RouteTasksEvent { task_ctx, plan: &plan, task_count: planned.len() });
+        assert_eq!(routed.unwrap().unwrap().urls, planned);
+    }
 
     #[test]
     fn every_executor_has_a_task_and_little_is_taken_ahead() {

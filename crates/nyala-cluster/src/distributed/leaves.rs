@@ -145,8 +145,12 @@ fn home_of(plan: &dyn ExecutionPlan, executors: &Executors) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use arrow::datatypes::Schema;
+    use datafusion::execution::TaskContext;
+    use datafusion::prelude::SessionConfig;
     use nyala_model::{NodeEntry, NodeId};
+    use url::Url;
 
     use super::*;
 
@@ -185,6 +189,30 @@ mod tests {
         let homes: std::collections::BTreeSet<usize> =
             parts_of(&file, "s3://bucket/", &executors).iter().map(|(home, _)| *home).collect();
         assert_eq!(homes.len(), 3, "each node is the home of some");
+    }
+
+    /// Where the tasks of a stage run.
+    fn routed(executors: &Executors, whole: Option<usize>, task_count: usize) -> Vec<Url> {
+        let mut config = SessionConfig::new();
+        config.set_extension(Arc::new(executors.clone()));
+        if let Some(number) = whole {
+            config.set_extension(Arc::new(WholeOn(number)));
+        }
+        let task_ctx = Arc::new(TaskContext::default().with_session_config(config));
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(Arc::new(Schema::empty())));
+        route(RouteTasksEvent { task_ctx, plan: &plan, task_count }).unwrap().unwrap().urls
+    }
+
+    /// The engine below would begin with any node each time, and parts of files would be away from their homes.
+    #[test]
+    fn a_task_runs_on_the_node_of_its_number() {
+        let executors = executors(&["a", "b", "c"]);
+        let urls = executors.urls();
+        for _ in 0..10 {
+            assert_eq!(routed(&executors, None, 3), urls);
+            assert_eq!(routed(&executors, Some(2), 1), urls[2..]);
+            assert_eq!(routed(&executors, None, 2).len(), 2);
+        }
     }
 
     #[test]

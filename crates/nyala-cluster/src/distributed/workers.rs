@@ -5,9 +5,11 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use arrow::datatypes::Schema;
+use datafusion::common::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
     DistributedConfig, DistributedExt, MaybeEncoded, SetPlanRequest, TaskKey, Worker, WorkerPlanRewriteEvent,
     WorkerPlanRewriteEventResponse, WorkerQueryContext,
@@ -111,12 +113,7 @@ impl Sessions {
         let WorkerQueryContext { mut builder, headers } = context;
         let fragment = self.fragment(&headers).await?;
         let own = fragment.state()?;
-        let mut config = builder.config().take().unwrap_or_default();
-        let distributed = DistributedConfig::from_session_config(&config)?.clone();
-        *config.options_mut() = own.config_options().as_ref().clone();
-        config.set_distributed_option_extension(distributed);
-        // A task reads the files of its own partitions only.
-        config.options_mut().execution.enable_file_stream_work_stealing = false;
+        let mut config = with_settings(builder.config().take().unwrap_or_default(), own.config_options())?;
         config.set_extension(Arc::clone(&fragment));
         config.set_distributed_user_codec(Codec);
         config.set_distributed_channel_resolver(self.channels.clone());
@@ -125,6 +122,17 @@ impl Sessions {
         let runtime = Arc::clone(fragment.runtime());
         Ok(SessionStateBuilder::new_from_existing(own).with_config(config).with_runtime_env(runtime).build())
     }
+}
+
+/// The configuration that the engine below has begun, with the settings of a statement: that engine begins with defaults, by which functions
+/// would compute otherwise than on the node that was asked.
+fn with_settings(mut config: SessionConfig, statement: &ConfigOptions) -> Result<SessionConfig> {
+    let distributed = DistributedConfig::from_session_config(&config)?.clone();
+    *config.options_mut() = statement.clone();
+    config.set_distributed_option_extension(distributed);
+    // A task reads the files of its own partitions only.
+    config.options_mut().execution.enable_file_stream_work_stealing = false;
+    Ok(config)
 }
 
 impl Sessions {
@@ -145,4 +153,27 @@ fn begin(event: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEventResp
         .ok_or_else(|| DataFusionError::Internal("a task has no statement".to_owned()))?;
     let plan = insert_yields(without_marks(event.plan)?, &|_| false)?;
     Ok(WorkerPlanRewriteEventResponse::new(in_scope(plan, &fragment)?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_task_has_the_settings_of_its_statement_and_reads_its_own_files_only() {
+        let mut distributed = DistributedConfig::default();
+        distributed.shuffle_batch_size = 77;
+        let mut begun = SessionConfig::new();
+        begun.set_distributed_option_extension(distributed);
+        let mut statement = ConfigOptions::default();
+        statement.execution.time_zone = Some("Asia/Tokyo".to_owned());
+        statement.execution.enable_file_stream_work_stealing = true;
+        let config = with_settings(begun, &statement).unwrap();
+        let execution = &config.options().execution;
+        assert_eq!(execution.time_zone.as_deref(), Some("Asia/Tokyo"));
+        // With it, a task would read files that another task reads, too.
+        assert!(!execution.enable_file_stream_work_stealing);
+        assert_eq!(DistributedConfig::from_session_config(&config).unwrap().shuffle_batch_size, 77);
+    }
 }
