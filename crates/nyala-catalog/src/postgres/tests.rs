@@ -9,7 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nyala_model::access::RoleEntry;
 use nyala_model::{
-    CatalogSnapshot, ChangeId, NodeEntry, NodeId, SegmentDamage, SegmentRange, SnapshotVersion,
+    CatalogSnapshot, ChangeId, NodeEntry, NodeId, QueryHistoryEntry, QueryShape, SegmentDamage, SegmentRange,
+    SnapshotVersion,
 };
 use nyala_testing::PostgresServer;
 use sqlx::postgres::PgPool;
@@ -328,6 +329,38 @@ async fn of_two_processes_that_run_as_one_node_the_later_one_does() {
     store.leave(&node(), 1).await.unwrap();
     let nodes = store.beat(&NodeEntry { id: NodeId("b".to_owned()), ..started(3) }, forget).await.unwrap();
     assert_eq!(nodes.len(), 1, "{nodes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_counts_its_own_queries_and_leaves_those_of_others_alone() {
+    let database = Database::new();
+    let (here, there) = (database.connect().await, database.connect().await);
+    let other = NodeId("there".to_owned());
+    let asked = |id: &str, asked| QueryHistoryEntry {
+        id: id.to_owned(),
+        shape: QueryShape::default(),
+        asked,
+        total_us: 1500,
+        max_us: 1500,
+        rows: 1,
+        misses: 0,
+        missed_us: 1500,
+        miss_reason: None,
+        last_miss_ms: 0,
+        answers: Vec::new(),
+        last_asked_ms: asked,
+    };
+    // The same query, which each node counts for itself.
+    here.record_queries(&node(), &[asked("q", 3)], 10).await.unwrap();
+    there.record_queries(&other, &[asked("q", 5)], 10).await.unwrap();
+    here.record_queries(&node(), &[asked("q", 4)], 10).await.unwrap();
+    assert_eq!(there.query_history(&node()).await.unwrap(), [asked("q", 4)]);
+    assert_eq!(there.query_history(&other).await.unwrap(), [asked("q", 5)]);
+    assert_eq!(here.history_of_others(&node()).await.unwrap(), [asked("q", 5)]);
+    // What one forgets, the other still knows.
+    here.record_queries(&node(), &[asked("r", 6)], 1).await.unwrap();
+    assert_eq!(here.query_history(&node()).await.unwrap(), [asked("r", 6)]);
+    assert_eq!(here.history_of_others(&node()).await.unwrap(), [asked("q", 5)]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -53,6 +53,23 @@ fn queries_go_on_while_postgresql_hangs() {
     assert_eq!(node.query(SUM), expected);
 }
 
+/// Telling the others is for their convenience: without it they find out by themselves.
+#[test]
+fn a_node_stops_in_time_while_postgresql_hangs() {
+    let shared = Shared::new();
+    let mut node = shared.node();
+    assert_eq!(node.query("SELECT 1"), [["1"]]);
+    shared.postgres.pause();
+    let begun = Instant::now();
+    node.signal("TERM");
+    let finished = node.finish();
+    let took = begun.elapsed();
+    shared.postgres.resume();
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    // PostgreSQL is asked for a connection for eight seconds each time, and for an answer for fifteen.
+    assert!(took < Duration::from_secs(14), "{took:?}");
+}
+
 /// While no node can tell that it lives, none is taken for dead; nor afterwards, until all have told again.
 #[test]
 fn nodes_reach_each_other_while_postgresql_is_away() {

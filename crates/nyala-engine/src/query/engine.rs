@@ -31,7 +31,7 @@ use super::resources::admission::Admission;
 use super::resources::threads::Threads;
 use super::snapshots::{CatalogCopies, FileChecks, Snapshots};
 
-/// How long a stop waits for cancelled work, and then for its clean-up.
+/// How long a stop waits for cancelled work, then for its clean-up, and for each that it tells other nodes.
 const AFTER_CANCEL: Duration = Duration::from_secs(2);
 /// How often a stop looks whether the last query has ended.
 const SHUTDOWN_POLL: Duration = Duration::from_millis(20);
@@ -244,7 +244,8 @@ impl Engine {
     pub async fn shutdown(&self, grace: Duration) {
         let idle = || self.observed.counters.running.load(Ordering::Relaxed) == 0;
         let end = Instant::now() + grace;
-        self.nodes.drain().await;
+        // Takes no work from then on, also if the catalog's database does not answer.
+        tell_in_time("that it stops", self.nodes.drain()).await;
         while !idle() && Instant::now() < end {
             tokio::time::sleep(SHUTDOWN_POLL).await;
         }
@@ -260,10 +261,17 @@ impl Engine {
         if let Some(cache) = self.snapshots.stores().cache().cloned() {
             let _ = tokio::task::spawn_blocking(move || cache.close()).await;
         }
-        self.nodes.leave().await;
+        tell_in_time("that it is gone", self.nodes.leave()).await;
         let copied = self.catalog_copies.refresh(self.catalog());
         if tokio::time::timeout(AFTER_CANCEL, copied).await.is_err() {
             tracing::warn!("the newest copy of the catalog is not made: there was no time left");
         }
+    }
+}
+
+/// Tells the other nodes something while this one stops: a database that does not answer must not keep it.
+async fn tell_in_time(what: &str, telling: impl Future<Output = ()>) {
+    if tokio::time::timeout(AFTER_CANCEL, telling).await.is_err() {
+        tracing::warn!("the other nodes are not told {what}: the catalog's database does not answer");
     }
 }
