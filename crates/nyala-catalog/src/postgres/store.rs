@@ -1,5 +1,6 @@
 //! The connections to the database, and deadlines for all that is asked of it.
 
+use std::io;
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,8 +10,8 @@ use nyala_model::{
     CatalogSnapshot, ChangeId, JobEntry, JobId, JobKind, JobState, LeaseEntry, NodeEntry, NodeId,
     QualifiedName, QueryHistoryEntry,
 };
-use sqlx::Row;
-use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener, PgPool, PgPoolOptions};
+use sqlx::{Connection, Row};
 use tokio::sync::Mutex;
 
 use super::probe::{self, ProbedDatabase};
@@ -30,6 +31,8 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 const DEADLINE: Duration = Duration::from_secs(15);
 /// How long a connection is waited for within that time.
 const CONNECT: Duration = Duration::from_secs(8);
+/// How long a connection may take until it is ready again, after its statement has ended or was given up.
+const READY: Duration = Duration::from_secs(3);
 /// Time limits of the database, in milliseconds: it must not keep locks for a node that is gone.
 const LIMITS: [(&str, &str); 3] = [
     ("statement_timeout", "14000"),
@@ -85,6 +88,7 @@ impl PostgresStore {
         let database = options.get_database().unwrap_or_else(|| options.get_username());
         let place = format!("{}:{}/{database}", options.get_host(), options.get_port());
         let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT);
+        let pool = pool.after_release(|connection, _| Box::pin(is_ready(connection)));
         Ok(Self { pool: pool.connect_lazy_with(options), place, listener: Mutex::new(None) })
     }
 
@@ -144,6 +148,15 @@ impl PostgresStore {
             *listener = None;
         }
         heard
+    }
+}
+
+/// Whether a connection that is given back answers; an error if it does not. The pool itself waits for its answer without a limit, and
+/// counts it as one of its own for as long: a database that was cut off, and is back at another machine, would find no connection free.
+async fn is_ready(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    match tokio::time::timeout(READY, connection.ping()).await {
+        Ok(answered) => answered.map(|()| true),
+        Err(_) => Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())),
     }
 }
 

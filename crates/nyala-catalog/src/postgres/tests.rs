@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use nyala_model::access::RoleEntry;
@@ -13,7 +14,11 @@ use nyala_model::{
     SnapshotVersion,
 };
 use nyala_testing::PostgresServer;
+use sqlx::Row;
 use sqlx::postgres::PgPool;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, UnixStream};
+use tokio::sync::watch;
 
 use super::apply::was_made;
 use crate::conformance::conformance_tests;
@@ -379,6 +384,60 @@ async fn a_restart_of_the_database_is_survived() {
     server.run();
     subject.make(create_table("after")).await;
     assert_eq!(table_names(&subject.catalog.snapshot()), ["public.after", "public.before"]);
+}
+
+/// A port that passes connections on to the socket of a server. Once something is sent on the channel, connections that are there stay
+/// open and are silent for ever; new ones are passed on.
+async fn line_to(socket: PathBuf) -> (u16, watch::Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (cut, cuts) = watch::channel(());
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let (socket, mut cuts) = (socket.clone(), cuts.clone());
+            tokio::spawn(async move {
+                cuts.mark_unchanged();
+                let mut server = UnixStream::connect(socket).await.unwrap();
+                tokio::select! {
+                    _ = copy_bidirectional(&mut client, &mut server) => {}
+                    _ = cuts.changed() => std::future::pending().await,
+                }
+            });
+        }
+    });
+    (port, cut)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_a_database_took_along_are_replaced() {
+    let database = Database::new();
+    let host = PathBuf::from(database.0.split_once("?host=").unwrap().1);
+    let (port, cut) = line_to(host.join(".s.PGSQL.5432")).await;
+    let url = format!("postgres://nyala@127.0.0.1:{port}/{}?sslmode=disable", database.name());
+    let store = Arc::new(PostgresStore::open(&url).await.unwrap());
+
+    // Each connection that a node may have waits for an answer.
+    let pool = PgPool::connect(&database.0).await.unwrap();
+    let mut other = pool.acquire().await.unwrap();
+    sqlx::raw_sql("BEGIN; LOCK TABLE nyala.leases").execute(&mut *other).await.unwrap();
+    let waiting: Vec<_> = (0..6)
+        .map(|_| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { store.leases().await })
+        })
+        .collect();
+    let count = "SELECT count(*) FROM pg_stat_activity \
+                 WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let begun = Instant::now();
+    while sqlx::query(count).fetch_one(&pool).await.unwrap().get::<i64, _>(0) < 6 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "not all statements wait");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // The machine is gone without a word, and another one has its address. The statements are given up.
+    cut.send(()).unwrap();
+    waiting.iter().for_each(tokio::task::JoinHandle::abort);
+    sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
+    assert!(store.leases().await.unwrap().is_empty());
 }
 
 #[tokio::test]
