@@ -51,6 +51,11 @@ fn live_tables_are_read_and_written_from_any_node() {
     assert_eq!(owner.query("SELECT count(*), sum(w) FROM u"), other.query("SELECT count(*), sum(w) FROM u"));
     other.query("DROP TABLE u");
 
+    // So does a value larger than a message may be by default, which is 4 MB.
+    owner.query("INSERT INTO t VALUES (5, repeat('z', 6000000))");
+    assert!(other.query("SELECT v FROM t WHERE id = 5") == [["z".repeat(6_000_000)]]);
+    other.query("DELETE FROM t WHERE id = 5");
+
     // 200,000 rows arrive whole.
     owner.query("INSERT INTO t SELECT v + 10, repeat('y', 100) FROM generate_series(1, 200000) AS s(v)");
     let expected = owner.query("SELECT count(*), sum(length(v)) FROM t");
@@ -100,6 +105,10 @@ fn loads_reach_the_owner_from_any_node() {
     assert_eq!(copied.code, Some(0), "{}", copied.stderr);
     let sql = "SELECT count(*), sum(length(v)) FROM t WHERE id >= 1000";
     assert_eq!(owner.query(sql), [["200000", "20000000"]]);
+    // A row larger than a message may be by default, which is 4 MB.
+    let copied = crate::loads::psql(&other, "COPY t FROM STDIN", &format!("15\t{}\n", "z".repeat(6_000_000)));
+    assert_eq!(copied.code, Some(0), "{}", copied.stderr);
+    assert_eq!(owner.query("SELECT length(v) FROM t WHERE id = 15"), [["6000000"]]);
     // A row that cannot be read fails the load.
     let refused = crate::loads::psql(&other, "COPY t FROM STDIN", "7\tx\nseven\ty\n");
     assert!(refused.code != Some(0) && refused.stderr.contains("seven"), "{}", refused.stderr);
