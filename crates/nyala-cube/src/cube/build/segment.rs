@@ -135,7 +135,8 @@ impl NewSegment {
             home: home.clone(),
             id: segment.id,
             folder: segment.location,
-            mark: mark_of(wanted),
+            // The node that began it may only have been halted, with a file on its way.
+            mark: new_mark(),
             published: false,
         };
         Ok((resumed, whole))
@@ -303,7 +304,11 @@ impl Drop for LeftSegments {
 }
 
 fn mark_of(wanted: &WantedSegment) -> String {
-    if wanted.attempt == 0 { String::new() } else { format!("-{}", Uuid::now_v7().simple()) }
+    if wanted.attempt == 0 { String::new() } else { new_mark() }
+}
+
+fn new_mark() -> String {
+    format!("-{}", Uuid::now_v7().simple())
 }
 
 /// Milliseconds since the Unix epoch.
@@ -533,6 +538,19 @@ pub(super) mod tests {
         drop(second);
         subject.background.finished(PATIENCE).await;
         assert!(subject.states().is_empty());
+    }
+
+    /// The node that began it may be halted in the middle of a file, and put it in place when it goes on.
+    #[tokio::test]
+    async fn a_build_that_goes_on_with_a_segment_gives_its_files_other_names() {
+        let subject = Subject::new().await;
+        let first = subject.built().await;
+        let (folder, mark) = (first.folder().to_owned(), first.mark().to_owned());
+        first.leave();
+        let second = subject.built().await;
+        assert_eq!(second.folder(), folder);
+        assert_ne!(second.mark(), mark);
+        second.leave();
     }
 
     #[tokio::test]
