@@ -155,7 +155,8 @@ fn idle(server: &Server, after: &str) {
     });
 }
 
-fn tasks_of_large(server: &Server) -> u64 {
+/// Tasks on the threads of long queries.
+pub fn tasks_of_large(server: &Server) -> u64 {
     let found = server
         .query("SELECT waits_for FROM system.tasks WHERE kind = 'runtime' AND what LIKE '%nyala-large%'");
     found[0][0].split(' ').next().unwrap().parse().unwrap()

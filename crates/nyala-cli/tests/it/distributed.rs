@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::cancel_operators::tasks_of_large;
 use crate::forwarding;
 use crate::program::{NOTICED, PATIENCE, eventually};
 use crate::s3::BUCKET;
@@ -469,6 +470,10 @@ fn the_parts_of_a_query_end_with_it() {
         // Ended by its number, where it was sent.
         let asked = scope.spawn(|| nodes.coordinator.try_query(LONG));
         wait_for_parts();
+        // Threads that serve connections would answer no pings meanwhile.
+        eventually("parts on the threads of long queries", PATIENCE, || {
+            nodes.executors.iter().all(|node| tasks_of_large(node) > 0)
+        });
         let running = "SELECT query_id FROM system.local_queries WHERE sent_by IS NULL AND query LIKE 'SELECT sum(sqrt%'";
         let id = nodes.coordinator.query(running)[0][0].clone();
         nodes.coordinator.query(&format!("KILL QUERY {id}"));

@@ -1,7 +1,7 @@
 //! Limits of the process: threads, memory and disk space.
 
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -42,18 +42,21 @@ pub fn runtime(
         QueryError::new(ErrorKind::Unreadable, format!("cannot use `{}`: {error}", spill.display()))
     };
     clear(&spill).map_err(failed)?;
+    let limited = limited(spill, config, memory.for_queries());
+    Ok(limited.with_object_store_registry(Arc::clone(stores) as _).build_arc()?)
+}
+
+/// An environment with limits where DataFusion has none, or others: it would use any memory, keep lists of files for ever, and forget footers.
+fn limited(spill: PathBuf, config: &QueryConfig, memory: Arc<dyn MemoryPool>) -> RuntimeEnvBuilder {
     let disk = DiskManagerBuilder::default()
         .with_mode(DiskManagerMode::Directories(vec![spill]))
         .with_max_temp_directory_size(config.spill_limit_bytes);
-    let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(memory.for_queries())
+    RuntimeEnvBuilder::new()
+        .with_memory_pool(memory)
         .with_disk_manager_builder(disk)
-        .with_object_store_registry(Arc::clone(stores) as _)
         .with_metadata_cache_limit(METADATA_CACHE_BYTES)
         // No listing is cached, so that the next query sees files added to a table.
         .with_object_list_cache_limit(0)
-        .build_arc()?;
-    Ok(runtime)
 }
 
 /// Removes the spilled rows of a process that died, as far as it can. The folder stays, because it may be a
@@ -151,7 +154,26 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use datafusion::execution::memory_pool::MemoryLimit;
+
     use super::*;
+
+    #[test]
+    fn memory_disk_and_caches_have_the_limits_that_are_configured() {
+        let folder = tempfile::tempdir().unwrap();
+        let query =
+            QueryConfig { memory_limit_bytes: 1 << 30, spill_limit_bytes: 7 << 20, ..Default::default() };
+        let config = Config { query, ..Config::default() };
+        let memory = Memory::divide(&config).for_queries();
+        let environment = limited(folder.path().to_owned(), &config.query, memory).build_arc().unwrap();
+        let MemoryLimit::Finite(bytes) = environment.memory_pool.memory_limit() else {
+            unreachable!("queries may use any memory")
+        };
+        assert!(bytes < 1 << 29, "hot cuboids and builds have the rest, not {bytes} for queries");
+        assert_eq!(environment.disk_manager.max_temp_directory_size(), 7 << 20);
+        assert_eq!(environment.cache_manager.get_metadata_cache_limit(), METADATA_CACHE_BYTES);
+        assert_eq!(environment.cache_manager.get_list_files_cache_limit(), 0);
+    }
 
     #[test]
     fn only_what_was_spilled_is_removed() {
