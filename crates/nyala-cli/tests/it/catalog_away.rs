@@ -145,3 +145,27 @@ fn a_cube_is_altered_although_its_old_segments_cannot_be_dropped() {
     node.query("ALTER CUBE s SET (retention = 2)");
     assert!(segments() < 10);
 }
+
+/// The node that was to run it lives, and nobody would end it.
+#[test]
+fn a_job_whose_beginning_was_not_confirmed_does_not_run_for_ever() {
+    let shared = Shared::new();
+    let node = shared.node();
+    shared.with_cube(&node, 5000);
+    // The job is added, and its number is not told.
+    shared.in_catalog(
+        "CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         INSERT INTO nyala.jobs (running, body) VALUES (NEW.running, NEW.body); RETURN NULL; END $$; \
+         CREATE TRIGGER lose BEFORE INSERT ON nyala.jobs FOR EACH ROW WHEN (pg_trigger_depth() = 0) \
+         EXECUTE FUNCTION lose()",
+    );
+    assert_ne!(node.try_query("BUILD CUBE c").status, 200);
+    shared.in_catalog("DROP TRIGGER lose ON nyala.jobs");
+    let jobs = || node.query("SELECT state, error FROM system.jobs ORDER BY job");
+    assert_eq!(jobs().len(), 1, "{:?}", jobs());
+    node.query("BUILD CUBE c");
+    eventually("the end of the first job", PATIENCE, || jobs()[0][0] == "failed");
+    assert!(jobs()[0][1].contains("did not confirm it"), "{:?}", jobs());
+    assert_eq!(jobs()[1][0], "done");
+    assert!(is_answered_from_cube(&node));
+}

@@ -24,6 +24,8 @@ use crate::query::nodes::ControlAction;
 /// First wait before the end of a job is recorded again; it doubles up to the longest.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const MAX_RETRY: Duration = Duration::from_secs(60);
+/// How often a job is looked for whose beginning was not confirmed, over a minute: the database may add it late.
+const LOOKS: u32 = 6;
 
 /// Adds a running job to the catalog. Its end is recorded in any case, also if the statement is dropped
 /// while the job is being added.
@@ -41,7 +43,7 @@ pub async fn begin(
     engine.runtime.background.complete(begun).await
 }
 
-async fn record(engine: &Engine, cube: &ReadyCube, kind: JobKind, works: &[Work]) -> Result<JobEntry> {
+async fn record(engine: &Arc<Engine>, cube: &ReadyCube, kind: JobKind, works: &[Work]) -> Result<JobEntry> {
     let (name, started_at_ms) = (&cube.entry.name, now_ms());
     let definition = &cube.entry.definition;
     let cuboids = works.iter().map(|work| match work {
@@ -53,10 +55,8 @@ async fn record(engine: &Engine, cube: &ReadyCube, kind: JobKind, works: &[Work]
         }
     });
     let cuboids_total = u32::try_from(cuboids.sum::<usize>()).unwrap_or(u32::MAX);
-    let id =
-        engine.snapshots.catalog().create_job(kind, name, cuboids_total, &engine.node, started_at_ms).await?;
-    Ok(JobEntry {
-        id,
+    let job = JobEntry {
+        id: JobId(0),
         kind,
         cube: name.clone(),
         state: JobState::Running,
@@ -70,7 +70,51 @@ async fn record(engine: &Engine, cube: &ReadyCube, kind: JobKind, works: &[Work]
         retries: 0,
         error: None,
         node: engine.node.clone(),
-    })
+    };
+    let catalog = engine.snapshots.catalog();
+    match catalog.create_job(kind, name, cuboids_total, &engine.node, started_at_ms).await {
+        Ok(id) => Ok(JobEntry { id, ..job }),
+        Err(error) => {
+            if catalog.is_shared() {
+                engine.runtime.background.spawn(end_if_added(Arc::downgrade(engine), job));
+            }
+            Err(error.into())
+        }
+    }
+}
+
+/// Ends a job that was not begun, because the catalog has not confirmed that it added it. If the answer was all that was lost, it would be
+/// listed as running for as long as this node lives.
+async fn end_if_added(engine: Weak<Engine>, job: JobEntry) {
+    let (mut delay, mut looks) = (FIRST_RETRY, 0);
+    while looks < LOOKS {
+        tokio::time::sleep(delay).await;
+        let Some(engine) = engine.upgrade() else { return };
+        match end_added(&engine, &job).await {
+            Ok(true) => return,
+            Ok(false) => looks += 1,
+            Err(error) => tracing::warn!(cube = %job.cube, %error, "a job may stay listed as running"),
+        }
+        delay = (delay * 2).min(MAX_RETRY);
+    }
+}
+
+/// Ends the job in the catalog that is this one but for its id; whether there is one.
+async fn end_added(engine: &Engine, begun: &JobEntry) -> Result<bool> {
+    let running = engine.build_progress();
+    let is_it = |job: &JobEntry| {
+        let is_known = running.iter().any(|known| known.id == job.id);
+        let as_it_began = JobEntry { id: job.id, rows_total: job.rows_total, ..begun.clone() };
+        !is_known && *job == as_it_began
+    };
+    let catalog = engine.snapshots.catalog();
+    let Some(mut job) = catalog.jobs().await?.into_iter().find(is_it) else { return Ok(false) };
+    tracing::warn!(job = job.id.0, "a job is in the catalog that was not confirmed, and not begun");
+    job.state = JobState::Failed;
+    job.ended_at_ms = Some(now_ms());
+    job.error = Some("it was not begun: the catalog's database did not confirm it; run it again".to_owned());
+    catalog.update_job(&job).await?;
+    Ok(true)
 }
 
 /// Estimate of the rows to read, from the files of the fact table and from earlier builds.
