@@ -227,6 +227,7 @@ fn ready_plans_and_what_others_run_are_not_for_everybody() {
         ("SELECT * FROM system.queries", "system.queries"),
         ("SELECT * FROM system.query_log", "system.query_log"),
         ("SELECT * FROM system.query_history", "system.query_history"),
+        ("SELECT query FROM system.misses", "system.misses"),
         ("SELECT * FROM system.stuck", "system.stuck"),
         ("SELECT state FROM system.disk_stores", "system.disk_stores"),
         ("KILL QUERY 1", "killing what others run"),

@@ -21,10 +21,11 @@ use crate::access::Identity;
 use crate::session::Settings;
 
 /// System tables that show the queries of other sessions, or the paths of files.
-const FOR_SUPERUSERS: [&str; 8] = [
+const FOR_SUPERUSERS: [&str; 9] = [
     "cache_blocks",
     "disk_stores",
     "local_queries",
+    "misses",
     "queries",
     "query_history",
     "query_log",
