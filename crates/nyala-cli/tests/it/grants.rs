@@ -106,6 +106,13 @@ fn live_tables_are_read_and_written_by_those_who_may() {
     root("GRANT CREATE ON SCHEMA shop TO bob");
     may("UPDATE shop.t SET n = 3");
     may("DELETE FROM shop.t WHERE n = 3");
+    // Of several tables none is emptied if one of them may not be.
+    root("CREATE LIVE TABLE shop.other (id BIGINT PRIMARY KEY)");
+    may("INSERT INTO shop.t VALUES (5, 5)");
+    let both = "TRUNCATE TABLE shop.t, shop.other";
+    check_denied(&bob(both), both);
+    assert_eq!(bob("SELECT count(*) FROM shop.t").stdout.trim(), "1");
+    may("DELETE FROM shop.t");
     // To create a table is not to read another.
     check_denied(&bob(copied), copied);
     root("GRANT SELECT ON customer TO bob");

@@ -14,7 +14,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::datasource::{TableProvider, TableType, source_as_provider};
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
-use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement};
 use nyala_cube::live::{LiveProvider, ROW_VERSION};
 use nyala_model::access::{Privilege, Securable};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
@@ -79,9 +79,11 @@ pub async fn run(
         WriteOp::Update => ("UPDATE", work.read_and_write(work.updated(&bound()?)?, execution).await?),
         WriteOp::Delete => ("DELETE", work.read_and_write(work.deleted(&bound()?, dml)?, execution).await?),
         WriteOp::Truncate => {
+            let further = further_tables(&parts.described.statement);
+            check_further(&further, &dml.op, &execution)?;
             let table = provider.table().opened().await?;
             work.deadline.hand_over(blocking(move || Ok(table.truncate()?))).await?;
-            for name in further_tables(&parts.described.statement) {
+            for name in further {
                 Box::pin(session.query(&format!("TRUNCATE TABLE {name}"))).await?;
             }
             return Ok(Completion::of("TRUNCATE TABLE"));
@@ -99,13 +101,26 @@ pub async fn run(
 }
 
 /// The tables of a TRUNCATE behind the first.
-fn further_tables(statement: &Statement) -> Vec<String> {
+fn further_tables(statement: &Statement) -> Vec<ObjectName> {
     match statement.ast() {
         Some(SqlStatement::Truncate(truncate)) => {
-            truncate.table_names.iter().skip(1).map(|table| table.name.to_string()).collect()
+            truncate.table_names.iter().skip(1).map(|table| table.name.clone()).collect()
         }
         _ => Vec::new(),
     }
+}
+
+/// Fails unless all of these tables are there and may be emptied. Each is emptied by a statement of its own, whose refusal
+/// would come after the tables before it are empty.
+fn check_further(names: &[ObjectName], op: &WriteOp, execution: &Execution<'_>) -> Result<()> {
+    let context = execution.engine().snapshots.current();
+    names.iter().try_for_each(|name| match context.live_table_named(name, &execution.settings) {
+        Some(table) => authorize(execution.session, table, op),
+        None => {
+            let message = format!("live table `{name}` does not exist");
+            Err(QueryError::new(ErrorKind::UndefinedTable, message))
+        }
+    })
 }
 
 pub fn authorize(session: &Session, provider: &LiveProvider, op: &WriteOp) -> Result<()> {
