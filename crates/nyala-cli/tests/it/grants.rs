@@ -106,6 +106,15 @@ fn live_tables_are_read_and_written_by_those_who_may() {
     root("GRANT CREATE ON SCHEMA shop TO bob");
     may("UPDATE shop.t SET n = 3");
     may("DELETE FROM shop.t WHERE n = 3");
+    // A table that may not be read is not moved where it may be.
+    root(
+        "CREATE SCHEMA yard; CREATE LIVE TABLE shop.hidden (id BIGINT PRIMARY KEY); INSERT INTO shop.hidden VALUES (1)",
+    );
+    root("GRANT SELECT, CREATE ON SCHEMA yard TO bob");
+    check_denied(&bob("ALTER TABLE shop.hidden SET SCHEMA yard"), "SET SCHEMA");
+    check_denied(&bob("SELECT * FROM shop.hidden"), "shop.hidden");
+    root("GRANT SELECT ON shop.hidden TO bob");
+    may("ALTER TABLE shop.hidden SET SCHEMA yard");
     // Of several tables none is emptied if one of them may not be.
     root("CREATE LIVE TABLE shop.other (id BIGINT PRIMARY KEY)");
     may("INSERT INTO shop.t VALUES (5, 5)");

@@ -120,3 +120,28 @@ async fn a_temporary_table_is_of_its_session() {
     let left = "SELECT count(*) FROM information_schema.tables WHERE table_schema LIKE 'pg_temp%'";
     check(&test, &[(left, "0")]).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_of_temporary_tables_follow_what_becomes_of_them() {
+    let test = sales().await;
+    test.run("CREATE TEMP TABLE t (a INT)").await;
+    test.run("INSERT INTO t VALUES (1), (2)").await;
+    test.run("CREATE TEMP VIEW v AS SELECT a FROM t").await;
+    // A DROP that is refused drops no name.
+    test.error("DROP TABLE t", ErrorKind::Needed, "needed by view").await;
+    check(&test, &[("SELECT count(*) FROM t", "2")]).await;
+    test.run("ALTER TABLE t RENAME TO sales").await;
+    check(&test, &[("SELECT count(*) FROM sales", "2"), ("SELECT count(*) FROM v", "2")]).await;
+    test.error("SELECT * FROM t", ErrorKind::UndefinedTable, "t").await;
+    // Nor may it leave the session, or a table come into it.
+    let catalog = test.engine.catalog().snapshot();
+    let own = catalog.schemas.iter().find(|name| name.starts_with("pg_temp_")).unwrap();
+    let into = format!("ALTER TABLE public.sales SET SCHEMA {own}");
+    for sql in ["ALTER TABLE sales SET SCHEMA public", into.as_str()] {
+        test.error(sql, ErrorKind::Unsupported, "temporary schemas").await;
+    }
+    // CASCADE takes the view along, whose name may mean another one then.
+    test.run("CREATE VIEW public.v AS SELECT id FROM public.sales").await;
+    test.run("DROP TABLE sales CASCADE").await;
+    check(&test, &[("SELECT count(*) FROM v", "3"), ("SELECT count(*) FROM sales", "3")]).await;
+}

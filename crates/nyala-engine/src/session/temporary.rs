@@ -36,9 +36,10 @@ impl Temporary {
         self
     }
 
-    /// The same without some names.
-    pub fn without(mut self, gone: &[QualifiedName]) -> Self {
-        self.names.retain(|name| !gone.contains(&QualifiedName::new(&*self.schema, name)));
+    /// The same with the names only of tables that are there.
+    pub fn only(mut self, is_there: impl Fn(&QualifiedName) -> bool) -> Self {
+        let schema = &self.schema;
+        self.names.retain(|name| is_there(&QualifiedName::new(&**schema, name)));
         self
     }
 

@@ -51,11 +51,11 @@ impl Session {
         }
     }
 
-    /// Takes back the meaning of names whose tables are dropped.
-    pub(crate) fn forget_temporary(&self, tables: &[QualifiedName]) {
-        if let Some(temporary) = self.settings().temporary() {
-            self.set_temporary(temporary.clone().without(tables));
-        }
+    /// Takes back the meaning of names whose tables are gone.
+    pub(crate) fn forget_temporary(&self) {
+        let Some(temporary) = self.settings().temporary().cloned() else { return };
+        let snapshot = self.engine.snapshots.catalog().snapshot();
+        self.set_temporary(temporary.only(|table| snapshot.tables.contains_key(table)));
     }
 
     /// Drops all temporary tables, as DISCARD TEMP does.

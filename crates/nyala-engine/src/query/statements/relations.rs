@@ -23,6 +23,7 @@ use crate::query::execution::Execution;
 use crate::query::live::{forget_leftovers, temporary};
 use crate::query::names::name_of;
 use crate::query::plan::logical::{Planned, logical_plan};
+use crate::session::TEMPORARY_SCHEMA;
 
 /// A statement about views, or about names.
 pub struct Relation<'s>(pub &'s RelationStatement);
@@ -38,6 +39,10 @@ impl Command for Relation<'_> {
             RelationStatement::Rename(rename) => {
                 let name = caller.name(&rename.name)?;
                 caller.may_create(new_name(&name, &rename.to))?;
+                // Who may read the other schema reads its rows there, maybe the caller too.
+                if matches!(rename.to, NewName::Schema(_)) {
+                    caller.may_select(std::slice::from_ref(&name))?;
+                }
                 caller.may_create(name)
             }
         }
@@ -192,9 +197,11 @@ async fn drop(statement: &DropRelations, execution: Execution<'_>) -> Result<Ans
     let snapshot = execution.engine().snapshots.catalog().snapshot();
     let live = names.iter().filter_map(|name| snapshot.tables.get(name)?.live());
     let stores: BTreeSet<String> = live.map(|live| live.store.clone()).collect();
-    execution.session.forget_temporary(&names);
     let change = Change::DropTables { names, views: *views, if_exists: *if_exists, cascade: *cascade };
-    let done = execution.commit(change, if *views { "DROP VIEW" } else { "DROP TABLE" }).await?;
+    let done = execution.commit(change, if *views { "DROP VIEW" } else { "DROP TABLE" }).await;
+    // Those of tables that are gone: a refused DROP drops none, and CASCADE drops more than it names.
+    execution.session.forget_temporary();
+    let done = done?;
     forget_leftovers(&execution, stores).await;
     Ok(done)
 }
@@ -211,9 +218,29 @@ async fn rename(statement: &RenameRelation, execution: Execution<'_>) -> Result<
         return Err(CatalogError::WrongKind { name, is: table.kind(), wanted: "view" }.into());
     }
     let to = new_name(&name, to);
+    check_schemas(&name, &to)?;
     let tag = if *view { "ALTER VIEW" } else { "ALTER TABLE" };
     let text = RelationStatement::Rename(statement.clone()).to_string();
-    execution.commit(Change::RenameTable { name, to, if_exists: *if_exists, statement: text }, tag).await
+    let (is_temporary, made) = (execution.settings.is_temporary(&name), to.clone());
+    let change = Change::RenameTable { name, to, if_exists: *if_exists, statement: text };
+    let done = execution.commit(change, tag).await?;
+    if is_temporary {
+        execution.session.forget_temporary();
+        if execution.engine().snapshots.catalog().snapshot().tables.contains_key(&made) {
+            execution.session.add_temporary(&made);
+        }
+    }
+    Ok(done)
+}
+
+/// Fails if a table would leave the schema of a session, or come into one: it would outlive the session, or end with it.
+fn check_schemas(name: &QualifiedName, to: &QualifiedName) -> Result<()> {
+    let is_of_session = |name: &QualifiedName| name.schema.starts_with(TEMPORARY_SCHEMA);
+    if name.schema == to.schema || !(is_of_session(name) || is_of_session(to)) {
+        return Ok(());
+    }
+    let message = format!("`{name}` cannot become `{to}`: nothing moves into or out of temporary schemas");
+    Err(QueryError::new(ErrorKind::Unsupported, message).hint("copy the rows with CREATE TABLE … AS"))
 }
 
 fn new_name(name: &QualifiedName, to: &NewName) -> QualifiedName {
