@@ -109,6 +109,14 @@ async fn a_temporary_table_is_of_its_session() {
     )
     .await;
     check(&test, &[("SELECT id FROM pg_temp.sales WHERE id < 10", "7")]).await;
+    // Also where its rows become another table, or a file.
+    test.run("CREATE TABLE copied AS SELECT id FROM sales").await;
+    test.run("CREATE TEMP TABLE few AS SELECT id FROM sales WHERE id < 10").await;
+    let file = test.path("sales.csv").display().to_string();
+    test.run(&format!("COPY (SELECT id FROM sales) TO '{file}'")).await;
+    let copied = format!("SELECT min(id), max(id) FROM '{file}'");
+    let all = "SELECT min(id), max(id) FROM copied";
+    check(&test, &[(all, "7,103"), ("SELECT id FROM few", "7"), (copied.as_str(), "7,103")]).await;
     let other = test.engine.session(SessionOptions::default());
     let error = other.query("SELECT * FROM pg_temp.sales").await.err().unwrap();
     assert_eq!(error.kind, ErrorKind::UndefinedTable, "{error}");

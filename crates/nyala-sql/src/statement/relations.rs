@@ -257,10 +257,20 @@ pub fn parse_named(
     Ok(parsed)
 }
 
-/// Gives the tables of a statement that is planned as SQL the names that `find` has for them.
+/// Gives the tables of a statement that is planned as SQL the names that `find` has for them, and those of a query whose rows
+/// another statement takes.
 pub fn name_tables(statement: &mut Statement, find: &dyn Fn(&ObjectName) -> Option<QualifiedName>) {
-    if let Kind::DataFusion(statement) = &mut statement.kind {
-        name_tables_in(statement, find);
+    let query = match &mut statement.kind {
+        Kind::DataFusion(statement) => return name_tables_in(statement, find),
+        Kind::Nyala(Nyala::CopyTo(copy)) => Some(&mut copy.query),
+        Kind::Nyala(Nyala::Live(live)) => match live.as_mut() {
+            LiveStatement::CreateTable { create, .. } => create.query.as_mut(),
+            _ => None,
+        },
+        Kind::Nyala(_) => None,
+    };
+    if let Some(query) = query {
+        name_with_schemas(query, find);
     }
 }
 
