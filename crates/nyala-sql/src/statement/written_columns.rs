@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use datafusion::sql::sqlparser::ast::{AlterTableOperation, ColumnDef, DataType, Statement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::versions::folded;
 
@@ -12,14 +13,36 @@ use super::versions::folded;
 #[must_use]
 pub fn written_columns(definition: &str) -> BTreeMap<String, DataType> {
     let mut types = BTreeMap::new();
-    for statement in definition.split("; ") {
-        // Options of Nyala's own follow the columns; without them it is PostgreSQL's statement.
-        let plain = statement.rsplit_once(" WITH (").map_or(statement, |(plain, _)| plain);
-        let plain = plain.replacen("CREATE LIVE TABLE", "CREATE TABLE", 1);
-        let parsed = Parser::parse_sql(&PostgreSqlDialect {}, &plain).unwrap_or_default();
-        parsed.iter().for_each(|statement| follow(&mut types, statement));
+    // Cut into tokens: names and defaults may hold a `;`, and the words of options.
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, definition).tokenize().unwrap_or_default();
+    for statement in tokens.split(|token| *token == Token::SemiColon) {
+        let parsed = Parser::new(&PostgreSqlDialect {}).with_tokens(plain(statement)).parse_statements();
+        parsed.unwrap_or_default().iter().for_each(|statement| follow(&mut types, statement));
     }
     types
+}
+
+/// PostgreSQL's statement: without Nyala's own options, which follow the columns, and without `LIVE`.
+fn plain(statement: &[Token]) -> Vec<Token> {
+    let mut kept: Vec<Token> = Vec::with_capacity(statement.len());
+    let mut depth = 0_usize;
+    let words: Vec<&Token> =
+        statement.iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+    for (at, token) in words.iter().enumerate() {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            with if depth == 0 && is(with, "WITH") && words.get(at + 1) == Some(&&Token::LParen) => break,
+            live if at == 1 && is(live, "LIVE") => continue,
+            _ => {}
+        }
+        kept.push((*token).clone());
+    }
+    kept
+}
+
+fn is(token: &Token, wanted: &str) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
 }
 
 fn follow(types: &mut BTreeMap<String, DataType>, statement: &Statement) {
@@ -63,5 +86,23 @@ mod tests {
         let found: Vec<String> =
             written_columns(definition).iter().map(|(name, written)| format!("{name} {written}")).collect();
         assert_eq!(found, ["id INT", "j JSON", "name VARCHAR(3)"]);
+    }
+
+    #[test]
+    fn words_in_quotes_neither_end_a_statement_nor_begin_its_options() {
+        for (definition, expected) in [
+            (
+                "CREATE LIVE TABLE t (v VARCHAR(3) DEFAULT 'a; b', \"x; y\" CHAR(2)) WITH (ttl = '9; 9')",
+                "v x; y",
+            ),
+            ("CREATE LIVE TABLE t (v VARCHAR(3) DEFAULT ' WITH (', w CHAR(2))", "v w"),
+            (
+                "CREATE LIVE TEMPORARY TABLE t (v VARCHAR(3)); ALTER TABLE t RENAME COLUMN v TO \"a; b\"",
+                "a; b",
+            ),
+        ] {
+            let found: Vec<String> = written_columns(definition).into_keys().collect();
+            assert_eq!(found.join(" "), expected, "{definition}");
+        }
     }
 }
