@@ -305,3 +305,27 @@ async fn operations_of_one_statement_come_one_after_the_other() {
     }
     assert_eq!(test.run(columns).await, [["id"], ["c"], ["a"]]);
 }
+
+/// Each would make the table, or what reads it, another one than its statements say.
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_come_under_names_that_change_nothing_else() {
+    let test = accounts().await;
+    for (refused, reason) in [
+        ("ADD COLUMN _version BIGINT", "`_version` is a column of its own"),
+        ("ADD COLUMN \"_row\" INT", "`_row` is a column of its own"),
+        ("RENAME COLUMN note TO _version", "`_version` is a column of its own"),
+    ] {
+        let sql = format!("ALTER TABLE accounts {refused}");
+        test.error(&sql, ErrorKind::InvalidDefinition, reason).await;
+    }
+    test.run("UPDATE accounts SET note = 'x' WHERE id = 1").await;
+    test.run("CREATE LIVE TABLE towns (id BIGINT PRIMARY KEY, town TEXT)").await;
+    test.run("INSERT INTO towns VALUES (1, 'Oslo')").await;
+    test.run("CREATE VIEW places AS SELECT id, town FROM accounts NATURAL JOIN towns").await;
+    test.error("ALTER TABLE accounts ADD COLUMN town TEXT", ErrorKind::Needed, "read by view").await;
+    assert_eq!(test.run("SELECT town FROM places").await, [["Oslo"]]);
+    test.run("CREATE OR REPLACE VIEW places AS SELECT id, t.town FROM accounts JOIN towns t USING (id)")
+        .await;
+    test.run("ALTER TABLE accounts ADD COLUMN town TEXT").await;
+    assert_eq!(test.run("SELECT town FROM places").await, [["Oslo"]]);
+}

@@ -21,6 +21,7 @@ use nyala_storage::oplog::{Alteration, LiveTable};
 
 use super::blocking;
 use super::dual_write::{Asked, dual_write};
+use super::table_columns::check_name;
 use crate::query::answer::{Answer, Completion};
 use crate::query::authorize::Caller;
 use crate::query::command::Command;
@@ -197,24 +198,26 @@ fn renamed(before: &Schema, after: &Schema) -> Vec<Alteration> {
     renamed
 }
 
-/// Fails if a cube or a view reads the table. A cube names the columns it reads, so added columns do not affect it,
+/// Fails if a cube or a view reads the table. Both keep to the columns that they had, so added columns do not affect them,
 /// except in a natural join: that joins by all columns of one name.
 fn check_unread(engine: &Engine, name: &QualifiedName, only_added: bool) -> Result<()> {
     let snapshot = engine.snapshots.current();
+    let is_indifferent = |select: &str| only_added && !select.contains("NATURAL");
     let mut cubes = snapshot.snapshot().cubes.values().map(|cube| (cube, &cube.definition));
-    let reads = cubes.find(|(_, definition)| {
-        let indifferent = only_added && !definition.select.contains("NATURAL");
-        definition.sources.contains(name) && !indifferent
-    });
+    let reads = cubes
+        .find(|(_, definition)| definition.sources.contains(name) && !is_indifferent(&definition.select));
     if let Some((cube, _)) = reads {
         let message = format!("table `{name}` is used by cube `{}`", cube.name);
         return Err(QueryError::new(ErrorKind::InUse, message).hint("drop the cube first"));
     }
     let id = snapshot.snapshot().tables.get(name).map(|table| table.id);
     let mut views = snapshot.snapshot().tables.values();
-    let view = views
-        .find(|table| table.view().is_some_and(|view| view.reads.iter().any(|(_, read)| Some(*read) == id)));
-    match view.filter(|_| !only_added) {
+    let view = views.find(|table| {
+        table.view().is_some_and(|view| {
+            view.reads.iter().any(|(_, read)| Some(*read) == id) && !is_indifferent(&view.query)
+        })
+    });
+    match view {
         Some(view) => {
             let message = format!("table `{name}` is read by view `{}`", view.name);
             Err(QueryError::new(ErrorKind::Needed, message).hint("drop the view first"))
@@ -254,6 +257,7 @@ async fn alterations(
                     Err(QueryError::new(ErrorKind::DuplicateColumn, message))
                 }
                 (false, _) => {
+                    check_name(&name)?;
                     let data_type = column_type(engine, column_def, settings).await?;
                     Ok(vec![Alteration::AddColumn(Field::new(name, data_type, true))])
                 }
@@ -267,6 +271,7 @@ async fn alterations(
         AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
             let (from, to) = (column_name(old_column_name), column_name(new_column_name));
             known(&from, exists(&from))?;
+            check_name(&to)?;
             if key.contains(&from) {
                 let message = format!("column `{from}` is part of the primary key and cannot be renamed");
                 return Err(QueryError::new(ErrorKind::Unsupported, message));

@@ -34,6 +34,15 @@ pub fn renamed(given: Option<&Schema>, names: &[Ident], table: &QualifiedName) -
     Ok(Schema::new(named.collect::<Vec<_>>()))
 }
 
+/// Refuses the names of columns that live tables have besides those of their statements.
+pub fn check_name(name: &str) -> Result<()> {
+    if name == ROW_VERSION || name == ROW_NUMBER {
+        let message = format!("`{name}` is a column of its own in live tables");
+        return Err(QueryError::new(ErrorKind::InvalidDefinition, message).hint("choose another name"));
+    }
+    Ok(())
+}
+
 /// The columns without the metadata of a query. Key columns are never null.
 pub fn columns(schema: &Schema, key: &[String], table: &QualifiedName) -> Result<Schema> {
     if let Some(missing) = key.iter().find(|name| schema.index_of(name).is_err()) {
@@ -43,10 +52,7 @@ pub fn columns(schema: &Schema, key: &[String], table: &QualifiedName) -> Result
     let mut fields: Vec<Field> = Vec::new();
     for field in schema.fields() {
         let name = field.name();
-        if name == ROW_VERSION || name == ROW_NUMBER {
-            let message = format!("`{name}` is a column of its own in live tables");
-            return Err(QueryError::new(ErrorKind::InvalidDefinition, message).hint("choose another name"));
-        }
+        check_name(name)?;
         if fields.iter().any(|other| other.name() == name) {
             let message = format!("column `{name}` is there twice");
             return Err(QueryError::new(ErrorKind::DuplicateColumn, message));
