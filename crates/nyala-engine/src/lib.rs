@@ -51,5 +51,5 @@ pub use query::{
 };
 pub use session::{
     Forgotten, Pass, PassExec, SessionExtension, SettingValue, forget, forgotten, insert_yields, interrupted,
-    is_yield, remove_checks, remove_yields,
+    is_yield, remove_checks, remove_yields, schema_in_path, schemas_in_path,
 };

@@ -58,7 +58,7 @@ pub use insert_yields::{insert_yields, remove_checks, remove_yields};
 pub use interruptible_windows::interrupted;
 pub use pass::{Pass, PassExec};
 pub use physical_rules::is_plain;
-pub use settings::{SettingValue, Settings, unknown as unknown_setting};
+pub use settings::{SettingValue, Settings, schema_in_path, schemas_in_path, unknown as unknown_setting};
 pub use temporary::{TEMPORARY_SCHEMA, Temporary};
 pub use yielding::is_yield;
 

@@ -1,6 +1,7 @@
 //! The values of a session's settings.
 
 mod definitions;
+mod search_path;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use nyala_sql::error::Result;
 
 pub use self::definitions::unknown;
 use self::definitions::{DEFINITIONS, Definition, Place, find};
+pub use self::search_path::{schema_in_path, schemas_in_path};
 use super::DEFAULT_SCHEMA;
 use super::temporary::Temporary;
 
@@ -226,7 +228,7 @@ impl Settings {
     /// The value of a setting, as text.
     pub fn value(&self, definition: &Definition) -> String {
         match definition.place {
-            Place::Schema => self.0.schema.to_string(),
+            Place::Schema => schema_in_path(&self.0.schema),
             Place::StatementTimeout => self.0.statement_timeout.map_or(0, |t| t.as_millis()).to_string(),
             Place::Option { read, .. } => read(&self.0.options),
         }

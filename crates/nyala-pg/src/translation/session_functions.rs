@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem,
     SetExpr, Value, ValueWithSpan,
 };
+use nyala_engine::schemas_in_path;
 
 use super::session_facts::SessionFacts;
 use super::snippets::{quoted, substituted};
@@ -137,8 +138,8 @@ impl<F: SessionFacts> SessionFunctions<'_, F> {
 
 /// The first schema of a search path, without empty names and `$user`.
 fn first_schema(path: &str) -> String {
-    let mut schemas = path.split(',').map(|schema| schema.trim().trim_matches('"'));
-    schemas.find(|schema| !schema.is_empty() && *schema != "$user").unwrap_or("public").to_owned()
+    let named = schemas_in_path(path).find(|schema| !schema.is_empty() && schema != "$user");
+    named.unwrap_or_else(|| "public".to_owned())
 }
 
 /// `information_schema._pg_expandarray(array)` stands for its items, `.x`, beside which `.n` are their numbers.

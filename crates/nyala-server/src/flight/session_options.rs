@@ -1,6 +1,7 @@
 //! Options of a session: the schema of names without one, the types of answers, and each setting by its name.
 
 use arrow_flight::Action;
+use nyala_engine::schema_in_path;
 use prost::Message;
 use tonic::Status;
 
@@ -42,7 +43,10 @@ fn set_one(session: &FlightSession, name: &str, value: Option<OptionValue>) -> R
             Ok(())
         }
         _ => {
-            let setting = if name == SCHEMA { SEARCH_PATH } else { name };
+            let (setting, text) = match name {
+                SCHEMA => (SEARCH_PATH, text.map(|schema| schema_in_path(&schema))),
+                name => (name, text),
+            };
             if session.session.setting(setting).is_none() {
                 return Err(OptionErrorValue::InvalidName);
             }
@@ -61,7 +65,7 @@ pub fn get(session: &FlightSession) -> Vec<u8> {
     let settings = settings.into_iter().map(|setting| (setting.name.to_owned(), setting.value));
     let own = [
         (CATALOG.to_owned(), DATABASE.to_owned()),
-        (SCHEMA.to_owned(), session.session.setting(SEARCH_PATH).unwrap_or_default()),
+        (SCHEMA.to_owned(), session.session.schema()),
         (TYPES.to_owned(), session.types().name().to_owned()),
     ];
     let all = settings.chain(own).map(|(name, value)| (name, SessionOptionValue::from(value)));

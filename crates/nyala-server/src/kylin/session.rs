@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nyala_engine::{QueryError, Session, SessionOptions};
+use nyala_engine::{QueryError, Session, SessionOptions, schema_in_path};
 use nyala_model::QualifiedName;
 
 use crate::http::Shared;
@@ -20,7 +20,7 @@ pub fn session_in(
 ) -> Result<Arc<Session>, QueryError> {
     let session = shared.engine.session(SessionOptions { dialect: "kylin", ..options });
     if let Some(schema) = schema_of(shared, project) {
-        session.set("search_path", &schema)?;
+        session.set("search_path", &schema_in_path(&schema))?;
     }
     Ok(session)
 }

@@ -9,6 +9,7 @@ use nyala_model::time_text::parse_time;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::NyalaOptions;
+use super::search_path::schemas_in_path;
 
 /// One setting.
 #[derive(Debug)]
@@ -267,7 +268,7 @@ fn zone(text: &str) -> Option<String> {
 
 /// Without another one, names without a schema mean tables of the system.
 fn first_schema(value: &str) -> String {
-    let mut names = value.split(',').map(|name| name.trim().trim_matches(['"', '\'']).to_owned());
-    let named = names.find(|name| !name.is_empty() && name != "$user" && name != "pg_catalog");
+    let named =
+        schemas_in_path(value).find(|name| !name.is_empty() && name != "$user" && name != "pg_catalog");
     named.unwrap_or_else(|| "pg_catalog".to_owned())
 }

@@ -25,6 +25,7 @@ fn settings_are_set_by_what_people_write() {
     check("statement_timeout", "30s", "30000");
     check("statement_timeout", "0", "0");
     check("search_path", "\"$user\", sales", "sales");
+    check("search_path", "\"a,b\", sales", "\"a,b\"");
     check("datafusion.execution.batch_size", "1024", "1024");
 }
 

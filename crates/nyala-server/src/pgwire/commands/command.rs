@@ -9,7 +9,7 @@ use nyala_engine::{MOVED, Statement};
 
 use super::copy_out::CopyOut;
 use super::cursors::Step;
-use super::set_values::{values_text, zone_text};
+use super::set_values::{schemas_text, values_text, zone_text};
 use crate::pgwire::errors::{Failure, sqlstate};
 
 /// What DISCARD forgets.
@@ -219,7 +219,9 @@ fn assignments(set: &Set) -> Option<Vec<Assignment>> {
     match set {
         Set::SingleAssignment { scope, hivevar: false, variable, values } => {
             let local = matches!(scope, Some(ContextModifier::Local));
-            one(&setting_name(&variable.to_string()), values_text(values), local)
+            let name = setting_name(&variable.to_string());
+            let text = if name == "search_path" { schemas_text(values) } else { values_text(values) };
+            one(&name, text, local)
         }
         Set::SetTimeZone { local, value } => {
             one("timezone", values_text(std::slice::from_ref(value)).map(zone_text), *local)
@@ -300,6 +302,8 @@ mod tests {
         check("SET application_name TO 'a b'", "application_name", Some("a b"), false);
         check("SET LOCAL statement_timeout = '5s'", "statement_timeout", Some("5s"), true);
         check("SET search_path TO \"$user\", public", "search_path", Some("$user, public"), false);
+        check("SET search_path = Sales, \"a,b\"", "search_path", Some("sales, \"a,b\""), false);
+        check("SET search_path TO DEFAULT", "search_path", None, false);
         check("SET jit TO DEFAULT", "jit", None, false);
         check("SET nyala.use_cubes = off", "nyala.use_cubes", Some("off"), false);
         check("SET SESSION AUTHORIZATION DEFAULT", "session_authorization", None, false);

@@ -1,17 +1,31 @@
 //! The values of SET, as texts.
 
 use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, ValueWithSpan};
+use nyala_engine::schema_in_path;
 
 /// The values of a SET as one text; none for DEFAULT.
 pub fn values_text(values: &[Expr]) -> Option<String> {
-    if let [Expr::Identifier(name)] = values
-        && name.quote_style.is_none()
-        && (name.value.eq_ignore_ascii_case("default") || name.value.eq_ignore_ascii_case("local"))
-    {
-        return None;
-    }
-    let texts: Vec<String> = values.iter().map(value_text).collect();
-    Some(texts.join(", "))
+    (!is_default(values)).then(|| joined(values, value_text))
+}
+
+/// The same for the names of schemas: those without quotes are in lower case, as everywhere in a statement.
+pub fn schemas_text(values: &[Expr]) -> Option<String> {
+    let text = |value: &Expr| match value {
+        Expr::Identifier(name) if name.quote_style.is_none() => name.value.to_ascii_lowercase(),
+        Expr::Identifier(name) => schema_in_path(&name.value),
+        value => value_text(value),
+    };
+    (!is_default(values)).then(|| joined(values, text))
+}
+
+fn is_default(values: &[Expr]) -> bool {
+    let [Expr::Identifier(name)] = values else { return false };
+    let is = |word| name.value.eq_ignore_ascii_case(word);
+    name.quote_style.is_none() && (is("default") || is("local"))
+}
+
+fn joined(values: &[Expr], text: impl Fn(&Expr) -> String) -> String {
+    values.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 fn value_text(value: &Expr) -> String {
