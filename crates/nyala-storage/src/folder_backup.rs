@@ -6,7 +6,8 @@
 //! made-at-ms 1764073331123
 //! file 20480 9ae0daaf catalog.sqlite          bytes, CRC-32C, path
 //! file 18311 02fd3c11 cubes/11/01a1…/5-0.parquet
-//! moved fast stores/moved-0                   a disk store from elsewhere, and its folder here
+//! moved stores/moved-0 fast                   a disk store from elsewhere: its folder here, and its name
+//! moved-hex stores/moved-1 610a62             the same, of a name that is not of one line
 //! end 2 6a2c03d5                              number of files, CRC-32C of all lines before
 //! ```
 //!
@@ -120,6 +121,10 @@ impl BackupManifest {
                     let (folder, name) = value.split_once(' ')?;
                     manifest.moved.insert(name.to_owned(), folder.to_owned());
                 }
+                "moved-hex" => {
+                    let (folder, name) = value.split_once(' ')?;
+                    manifest.moved.insert(from_hex(name)?, folder.to_owned());
+                }
                 "file" => {
                     let mut parts = value.splitn(3, ' ');
                     let bytes = parts.next()?.parse().ok()?;
@@ -136,7 +141,10 @@ impl BackupManifest {
         let mut text =
             format!("{TITLE}\ncatalog-version {}\nmade-at-ms {}\n", self.catalog_version, self.made_at_ms);
         for (name, folder) in &self.moved {
-            text += &format!("moved {folder} {name}\n");
+            text += &match name.contains(char::is_control) {
+                true => format!("moved-hex {folder} {}\n", hex(name)),
+                false => format!("moved {folder} {name}\n"),
+            };
         }
         for (path, Saved { bytes, crc }) in &self.files {
             text += &format!("file {bytes} {} {path}\n", show_crc(*crc));
@@ -288,6 +296,16 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> BackupError {
     move |source| BackupError::Io { path: path.clone(), source }
 }
 
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(digits: &str) -> Option<String> {
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes = digits.as_bytes().chunks(2).map(pair).collect::<Option<Vec<u8>>>()?;
+    String::from_utf8(bytes).ok()
+}
+
 fn show_crc(crc: u32) -> String {
     format!("{crc:08x}")
 }
@@ -374,6 +392,8 @@ mod tests {
         std::fs::write(folder.join("stores/s/log"), written).unwrap();
         backup.add_folder("stores/s").unwrap();
         backup.add_moved("fast one", "stores/s");
+        // The name of a disk store may be anything.
+        backup.add_moved("of two\nlines\r", "stores/t");
         backup.finish(57).unwrap()
     }
 
