@@ -64,8 +64,14 @@ const TABLES: &str = "SELECT table_schema, table_name, table_type FROM informati
 WHERE table_schema NOT IN ('information_schema', 'pg_catalog') ORDER BY table_schema, table_name";
 
 fn columns(table: &str) -> String {
-    let (schema, name) = match table.split_once('.') {
-        Some((schema, name)) => (Some(schema), name),
+    // A point within quotes is a part of a name.
+    let mut quoted = false;
+    let point = table.find(|character: char| {
+        quoted ^= character == '"';
+        character == '.' && !quoted
+    });
+    let (schema, name) = match point {
+        Some(at) => (table.get(..at), table.get(at + 1..).unwrap_or_default()),
         None => (None, table),
     };
     let schema = match schema {
@@ -112,5 +118,9 @@ mod tests {
         assert!(text.contains("table_schema = 's' AND table_name = 'o''brien'"), "{text}");
         let Some(Meta::Statement(text)) = Meta::parse("\\d \"Mixed\"") else { unreachable!() };
         assert!(text.contains("table_name = 'Mixed'"), "{text}");
+        let Some(Meta::Statement(text)) = Meta::parse("\\d \"a.b\".\"c.\"\"d\"") else { unreachable!() };
+        assert!(text.contains("table_schema = 'a.b' AND table_name = 'c.\"d'"), "{text}");
+        let Some(Meta::Statement(text)) = Meta::parse("\\d \"a.b\"") else { unreachable!() };
+        assert!(text.contains("table_name = 'a.b'"), "{text}");
     }
 }
