@@ -134,14 +134,50 @@ impl Ready {
     ///
     /// # Errors
     /// It cannot be put in the place of the other one.
-    pub async fn keep(mut self) -> Result<(), QueryError> {
-        if let Some((old, bare)) = self.replaces.take() {
-            run(&self.session, &format!("DROP TABLE {old}")).await?;
-            run(&self.session, &format!("ALTER TABLE {} RENAME TO {bare}", self.name)).await?;
-        }
-        self.made = None;
-        Ok(())
+    pub async fn keep(self) -> Result<(), QueryError> {
+        // A task of its own: it goes on if the client goes away while one table is dropped and the other has no name yet.
+        tokio::spawn(self.put()).await.map_err(QueryError::internal)?
     }
+
+    async fn put(mut self) -> Result<(), QueryError> {
+        let Some((old, bare)) = self.replaces.take() else {
+            self.made = None;
+            return Ok(());
+        };
+        let session = Arc::clone(&self.session);
+        let ask = |sql: String| {
+            let session = Arc::clone(&session);
+            async move { run(&session, &sql).await }
+        };
+        let (is_alone, done) = replaced(&ask, &self.name, (&old, &bare)).await;
+        if is_alone {
+            self.made = None;
+        }
+        done
+    }
+}
+
+/// Puts a table in the place of an old one, whose bare name is `bare`. Gives whether the old one is gone, so that the rows are in the new one
+/// alone, and the outcome.
+async fn replaced<F: Future<Output = Result<(), QueryError>>>(
+    ask: &impl Fn(String) -> F,
+    new: &str,
+    (old, bare): (&str, &str),
+) -> (bool, Result<(), QueryError>) {
+    let dropped = ask(format!("DROP TABLE {old}")).await;
+    if dropped.is_err() {
+        // A DROP that was cancelled may have been done all the same.
+        let there = ask(format!("SELECT 1 FROM {old} LIMIT 0")).await;
+        if !there.is_err_and(|error| error.kind == ErrorKind::UndefinedTable) {
+            return (false, dropped);
+        }
+    }
+    let renamed = ask(format!("ALTER TABLE {new} RENAME TO {bare}")).await;
+    let told = |error: QueryError| QueryError {
+        message: format!("{} (table {old} is dropped, and the rows are in {new})", error.message),
+        ..error
+    };
+    (true, renamed.map_err(told))
 }
 
 impl Drop for Ready {
@@ -227,6 +263,28 @@ mod tests {
     use arrow::datatypes::Field;
 
     use super::*;
+
+    /// Replaces `t` where these statements fail. Gives whether the new table is the only one, and the error.
+    async fn replace(fails: &[(&str, ErrorKind)]) -> (bool, Option<String>) {
+        let ask = |sql: String| async move {
+            let fault = fails.iter().find(|(begin, _)| sql.starts_with(begin));
+            fault.map_or(Ok(()), |(_, kind)| Err(QueryError::new(*kind, "no")))
+        };
+        let (is_alone, done) = replaced(&ask, "s.new", ("s.t", "t")).await;
+        (is_alone, done.err().map(|error| error.message))
+    }
+
+    /// Symptom: a load that replaced a table left neither the old rows nor its own if the second of the two statements failed.
+    #[tokio::test]
+    async fn rows_are_never_dropped_with_the_table_that_they_replace() {
+        let told = Some("no (table s.t is dropped, and the rows are in s.new)".to_owned());
+        assert_eq!(replace(&[]).await, (true, None));
+        assert_eq!(replace(&[("ALTER", ErrorKind::Cancelled)]).await, (true, told));
+        assert_eq!(replace(&[("DROP", ErrorKind::Needed)]).await, (false, Some("no".to_owned())));
+        // It was done, although its statement was cancelled.
+        let cut = [("DROP", ErrorKind::Cancelled), ("SELECT", ErrorKind::UndefinedTable)];
+        assert_eq!(replace(&cut).await, (true, None));
+    }
 
     #[test]
     fn tables_are_made_of_the_columns_that_come() {
