@@ -113,6 +113,16 @@ async fn rows_are_copied_to_files() {
     assert_eq!(fs::read_to_string(test.path("in/out.csv")).unwrap(), "1;NaN\n2;\n");
     test.run(&format!("COPY (SELECT id FROM things WHERE id > 5) TO '{at}/none.csv'")).await;
     assert_eq!(fs::read_to_string(test.path("in/none.csv")).unwrap(), "id\n");
+    for (target, options, expected) in [
+        ("null.csv", "", "a,b,c\n\"\",,NA\n"),
+        ("null.csv", "(FORMAT csv, NULL 'NA')", "a,b,c\n,NA,\"NA\"\n"),
+        ("NULL.TSV", "", "a\tb\tc\n\"\"\t\tNA\n"),
+    ] {
+        test.run(&format!("COPY (SELECT '' AS a, NULL AS b, 'NA' AS c) TO '{at}/{target}' {options}")).await;
+        let path = test.path("in").join(target);
+        assert_eq!(fs::read_to_string(path).unwrap(), expected, "{options}");
+    }
+    check(&test, &format!("SELECT c FROM '{at}/NULL.TSV'"), "NA").await;
     test.run(&format!("COPY (SELECT * FROM '{at}/t.csv') TO '{at}/t.parquet' (COMPRESSION snappy)")).await;
     check(&test, &format!("SELECT count(*) FROM '{at}/t.parquet'"), "2").await;
 }
@@ -136,6 +146,13 @@ async fn a_copy_that_fails_leaves_nothing() {
         let sql = format!("COPY (SELECT 1 AS a) TO '{target}'");
         let error = test.try_run(&sql).await.unwrap_err();
         assert_eq!(error.kind, kind, "{sql}: {error}");
+    }
+    for (target, options, kind) in [
+        ("a.csv.gz", "", ErrorKind::Unsupported),
+        ("a.csv", "(QUOTE ',')", ErrorKind::InvalidParameter),
+        ("a.csv", "(NULL 'a,b')", ErrorKind::InvalidParameter),
+    ] {
+        test.error(&format!("COPY (SELECT 1 AS a) TO '{at}/{target}' {options}"), kind, "").await;
     }
     test.error(
         &format!("COPY (SELECT 1 AS a, 2 AS a) TO '{at}/a.parquet'"),

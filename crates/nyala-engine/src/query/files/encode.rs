@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::csv::{Writer as CsvWriter, WriterBuilder};
 use arrow::datatypes::SchemaRef;
 use arrow::json::LineDelimitedWriter;
 use datafusion::error::DataFusionError;
@@ -12,7 +11,8 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::options::{format_in_name, is_true};
+use super::csv_lines::CsvLines;
+use super::options::{compression_in_name, format_in_name, is_tab_separated, is_true};
 
 /// How a file is written.
 #[derive(Debug, Clone)]
@@ -20,9 +20,7 @@ pub struct FileStyle {
     /// The format.
     pub format: Format,
     header: bool,
-    delimiter: u8,
-    quote: u8,
-    null: String,
+    lines: CsvLines,
     compression: Compression,
     group_rows: usize,
 }
@@ -46,11 +44,15 @@ impl FileStyle {
             "JSON" | "NDJSON" | "JSONL" => Format::Json,
             _ => return Err(unknown_format(target, name)),
         };
-        let delimiter = if target.ends_with(".tsv") { b'\t' } else { b',' };
+        if let Some((ending, _)) = compression_in_name(target) {
+            return Err(compressed(target, ending));
+        }
+        let delimiter = if is_tab_separated(target) { b'\t' } else { b',' };
+        let lines = CsvLines { delimiter, quote: b'"', null: String::new() };
         let compression = Compression::ZSTD(ZstdLevel::default());
-        let (null, group_rows) = (String::new(), 1 << 20);
-        let mut style = Self { format, header: true, delimiter, quote: b'"', null, compression, group_rows };
+        let mut style = Self { format, header: true, lines, compression, group_rows: 1 << 20 };
         options.iter().try_for_each(|(name, value)| style.set(name, value))?;
+        style.lines.check()?;
         Ok(style)
     }
 
@@ -62,9 +64,9 @@ impl FileStyle {
         match (name, self.format) {
             ("format", _) => {}
             ("header", Format::Csv) => self.header = is_true(name, value)?,
-            ("delimiter" | "delim" | "sep", Format::Csv) => self.delimiter = sign()?,
-            ("quote", Format::Csv) => self.quote = sign()?,
-            ("null" | "nullstr", Format::Csv) => value.clone_into(&mut self.null),
+            ("delimiter" | "delim" | "sep", Format::Csv) => self.lines.delimiter = sign()?,
+            ("quote", Format::Csv) => self.lines.quote = sign()?,
+            ("null" | "nullstr", Format::Csv) => value.clone_into(&mut self.lines.null),
             ("compression", Format::Parquet) => self.compression = compression_named(name, value)?,
             ("row_group_size", Format::Parquet) => {
                 let rows = value.parse().ok().filter(|rows| (1..=100 << 20).contains(rows));
@@ -96,20 +98,17 @@ impl FileStyle {
                 Encoder::Parquet(Box::new(writer.map_err(DataFusionError::from)?))
             }
             Format::Csv => {
-                Encoder::Csv { style: self.clone(), first: self.header, schema: Arc::clone(schema) }
+                Encoder::Csv { lines: self.lines.clone(), first: self.header, schema: Arc::clone(schema) }
             }
             Format::Json => Encoder::Json,
         })
     }
+}
 
-    fn csv(&self, header: bool) -> CsvWriter<Vec<u8>> {
-        WriterBuilder::new()
-            .with_header(header)
-            .with_delimiter(self.delimiter)
-            .with_quote(self.quote)
-            .with_null(self.null.clone())
-            .build(Vec::new())
-    }
+fn compressed(target: &str, ending: &str) -> QueryError {
+    let message = format!("`{target}` ends with `{ending}`, but what is written is not compressed like that");
+    QueryError::new(ErrorKind::Unsupported, message)
+        .hint("leave the ending out, or write Parquet, which is compressed within")
 }
 
 fn unknown_format(target: &str, name: &str) -> QueryError {
@@ -138,7 +137,7 @@ fn compression_named(name: &str, value: &str) -> Result<Compression> {
 /// Turns rows into bytes.
 pub enum Encoder {
     Parquet(Box<ArrowWriter<Vec<u8>>>),
-    Csv { style: FileStyle, first: bool, schema: SchemaRef },
+    Csv { lines: CsvLines, first: bool, schema: SchemaRef },
     Json,
 }
 
@@ -150,10 +149,13 @@ impl Encoder {
                 writer.write(batch).map_err(DataFusionError::from)?;
                 Ok(std::mem::take(writer.inner_mut()))
             }
-            Self::Csv { style, first, .. } => {
-                let mut writer = style.csv(std::mem::take(first));
-                writer.write(batch)?;
-                Ok(writer.into_inner())
+            Self::Csv { lines, first, schema } => {
+                let mut out = Vec::new();
+                if std::mem::take(first) {
+                    lines.names(schema, &mut out);
+                }
+                lines.rows(batch, &mut out)?;
+                Ok(out)
             }
             Self::Json => {
                 let mut writer = LineDelimitedWriter::new(Vec::new());
@@ -169,10 +171,10 @@ impl Encoder {
         match self {
             Self::Parquet(writer) => Ok(writer.into_inner().map_err(DataFusionError::from)?),
             // A file without rows has its names, too.
-            Self::Csv { style, first: true, schema } => {
-                let mut writer = style.csv(true);
-                writer.write(&RecordBatch::new_empty(schema))?;
-                Ok(writer.into_inner())
+            Self::Csv { lines, first: true, schema } => {
+                let mut out = Vec::new();
+                lines.names(&schema, &mut out);
+                Ok(out)
             }
             Self::Csv { .. } | Self::Json => Ok(Vec::new()),
         }

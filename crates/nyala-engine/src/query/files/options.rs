@@ -20,6 +20,12 @@ pub fn format_in_name(location: &str) -> Option<&'static str> {
     formats.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| *format)
 }
 
+/// Whether the name tells that the values of a file stand between tabs. The names of its folders tell nothing.
+pub fn is_tab_separated(location: &str) -> bool {
+    let name = location.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    name.contains(".tsv") && !name.ends_with(".csv")
+}
+
 /// The ending of a compressed file, and the name of its compression.
 pub fn compression_in_name(location: &str) -> Option<(&'static str, &'static str)> {
     let endings = [(".gz", "gzip"), (".zst", "zstd"), (".bz2", "bzip2"), (".xz", "xz")];
@@ -43,7 +49,7 @@ pub fn reader_options(file: &FileTable, format: &str) -> Result<(HashMap<String,
     if let Some((_, compression)) = compression_in_name(&file.location).filter(|_| format != "PARQUET") {
         set("compression", compression);
     }
-    if file.location.to_ascii_lowercase().contains(".tsv") {
+    if is_tab_separated(&file.location) {
         set("delimiter", "\t");
     }
     let mut find_partitions = true;
