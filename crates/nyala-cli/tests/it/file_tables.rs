@@ -164,3 +164,26 @@ async fn a_copy_that_fails_leaves_nothing() {
         fs::read_dir(test.path("in")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().contains('#')), "{left:?}");
 }
+
+/// Types that are guessed from rows would make other values of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_texts_are_loaded_as_their_table_has_them() {
+    let (test, at) = some_files().await;
+    test.run("CREATE TABLE places (id BIGINT PRIMARY KEY, zip TEXT, price NUMERIC(20, 2), yes BOOLEAN)")
+        .await;
+    let csv = "id,zip,price,yes\n1,00123,12345678901234567.89,true\n2,1e3,0.10,no\n";
+    fs::write(test.path("in/places.csv"), csv).unwrap();
+    let json = "{\"id\":3,\"zip\":1.50,\"price\":12345678901234567.89,\"yes\":true}\n{\"id\":4.4,\"zip\":\"x\",\"price\":2}\n";
+    fs::write(test.path("in/places.json"), json).unwrap();
+    fs::write(test.path("in/PLACES.TSV"), "id\tzip\n5\t007\n").unwrap();
+    for copy in [
+        "places FROM '{at}/places.csv'",
+        "places FROM '{at}/places.json'",
+        "places (id, zip) FROM '{at}/PLACES.TSV'",
+    ] {
+        test.run(&format!("COPY {}", copy.replace("{at}", &at))).await;
+    }
+    let all = "1|00123|12345678901234567.89|true / 2|1e3|0.10|false / 3|1.50|12345678901234567.89|true / \
+               4|x|2.00|NULL / 5|007|NULL|NULL";
+    check(&test, "SELECT id, zip, price, yes FROM places ORDER BY id", all).await;
+}

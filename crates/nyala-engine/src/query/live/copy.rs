@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Schema};
 use datafusion::common::{Column, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{CopyOption, Ident};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
-use nyala_cube::scan::{ExternalTable, ReadOnce, TableRequest, describe_table};
-use nyala_model::{QualifiedName, TableEntry, TableId, TableSource};
+use nyala_cube::scan::{ExternalTable, ReadOnce, TableRequest, decode_schema, describe_table, encode_schema};
+use nyala_model::{FileFormat, QualifiedName, TableEntry, TableId, TableSource};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{CopyInto, folded};
 
@@ -20,6 +20,7 @@ use crate::query::answer::{Answer, Completion, Ingested};
 use crate::query::authorize::Caller;
 use crate::query::command::Command;
 use crate::query::execution::Execution;
+use crate::query::files::{compression_in_name, format_in_name, is_tab_separated};
 use crate::query::plan::logical::Unoptimized;
 use crate::query::run_query::{self, Query};
 
@@ -79,17 +80,21 @@ async fn run(copy: &CopyInto, execution: Execution<'_>) -> Result<Answer> {
     let wanted = Arc::clone(ingest.schema());
     let plan = async move {
         let described = describe_table(request, &state, &stores).await?;
-        let entry = Arc::new(TableEntry {
+        let mut entry = TableEntry {
             id: TableId(0),
             name: QualifiedName::new("", "file"),
             source: described.source,
             schema_ipc: described.schema_ipc,
             definition: described.definition,
-        });
-        let TableSource::External(source) = &entry.source else {
+        };
+        let TableSource::External(source) = entry.source.clone() else {
             return Err(QueryError::internal("a file is no external table"));
         };
-        let table = ExternalTable::open(Arc::clone(&entry), source, &state, &stores)?;
+        if matches!(source.format, FileFormat::Csv | FileFormat::NdJson) {
+            entry.schema_ipc = encode_schema(&as_written(&decode_schema(&entry)?, &wanted, source.format));
+        }
+        let entry = Arc::new(entry);
+        let table = ExternalTable::open(Arc::clone(&entry), &source, &state, &stores)?;
         let file = TableReference::bare("file");
         let scan = LogicalPlanBuilder::scan(file.clone(), provider_as_source(Arc::new(table)), None)?;
         let known = Arc::clone(scan.schema());
@@ -119,6 +124,30 @@ async fn run(copy: &CopyInto, execution: Execution<'_>) -> Result<Answer> {
     Ok(done(&ingest.finish(0, &deadline).await?))
 }
 
+/// The columns of files of texts as they are read. Their types are guessed from the first rows, and a guess may make another value of a text
+/// than the table does: of `00123` a number, of `12345678901234567.89` a floating-point one. Such columns are read as texts, which the
+/// query casts.
+fn as_written(found: &Schema, wanted: &Schema, format: FileFormat) -> Schema {
+    let fields = found.fields().iter().map(|field| {
+        let column = wanted.field_with_name(field.name());
+        match column.is_ok_and(|column| is_cast_from_text(field.data_type(), column.data_type(), format)) {
+            true => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
+            false => Arc::clone(field),
+        }
+    });
+    Schema::new(fields.collect::<Vec<_>>())
+}
+
+fn is_cast_from_text(guessed: &DataType, wanted: &DataType, format: FileFormat) -> bool {
+    let is_same_number = guessed == wanted && guessed.is_numeric();
+    match format {
+        FileFormat::Csv => !guessed.is_nested() && !is_same_number,
+        // What is no text there is a number or a truth value, and a number with a fraction is rounded for a column of whole ones.
+        FileFormat::NdJson => !guessed.is_nested() && (wanted.is_string() || wanted.is_decimal()),
+        FileFormat::Parquet | FileFormat::Delta => false,
+    }
+}
+
 fn done(ingested: &Ingested) -> Answer {
     Answer::Done(Completion { tag: "COPY".to_owned(), rows: Some(ingested.rows), notice: ingested.notice() })
 }
@@ -129,18 +158,12 @@ fn column_name(name: &Ident) -> String {
 
 /// The format, from the options or the file name, and the options of its reader.
 fn options(location: &str, given: &[CopyOption]) -> Result<(String, HashMap<String, String>)> {
-    let name = location.to_ascii_lowercase();
-    let mut format = match () {
-        () if name.ends_with(".csv") => "csv",
-        () if name.ends_with("json") || name.ends_with(".jsonl") => "ndjson",
-        () => "parquet",
-    }
-    .to_owned();
+    let mut format = format_in_name(location).unwrap_or("PARQUET").to_owned();
     let mut options = HashMap::new();
     for option in given {
         let mut set = |name: &str, value: String| drop(options.insert(format!("format.{name}"), value));
         match option {
-            CopyOption::Format(name) => format = name.value.to_ascii_lowercase(),
+            CopyOption::Format(name) => format = name.value.to_ascii_uppercase(),
             CopyOption::Header(header) => set("has_header", header.to_string()),
             CopyOption::Delimiter(delimiter) => set("delimiter", delimiter.to_string()),
             CopyOption::Quote(quote) => set("quote", quote.to_string()),
@@ -153,6 +176,15 @@ fn options(location: &str, given: &[CopyOption]) -> Result<(String, HashMap<Stri
                 .hint("there are FORMAT, HEADER, DELIMITER, QUOTE and ESCAPE"));
             }
         }
+    }
+    let mut told = |name: &str, value: &str| {
+        options.entry(format!("format.{name}")).or_insert_with(|| value.to_owned());
+    };
+    if let Some((_, compression)) = compression_in_name(location).filter(|_| format != "PARQUET") {
+        told("compression", compression);
+    }
+    if format == "CSV" && is_tab_separated(location) {
+        told("delimiter", "\t");
     }
     Ok((format, options))
 }
