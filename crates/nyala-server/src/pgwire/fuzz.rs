@@ -116,7 +116,8 @@ fn values() {
         let Some(([index, format], value)) = body.split_first_chunk::<2>() else { return };
         let (kind, _) = &VALUES[usize::from(*index) % VALUES.len()];
         let value = [Some(Bytes::copy_from_slice(value))];
-        let _ = parameters::decode_all(std::slice::from_ref(kind), &[i16::from(*format & 1)], &value);
+        let _ =
+            parameters::decode_all(std::slice::from_ref(kind), &[i16::from(*format & 1)], &value, &|| None);
     });
 }
 

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use arrow::array::timezone::Tz;
 use arrow::datatypes::SchemaRef;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -106,6 +107,15 @@ impl Target {
         let schema = Arc::clone(ingest.schema());
         self.ingest = Some(ingest);
         Ok(schema)
+    }
+
+    /// The zone of the session.
+    pub(crate) fn zone(&self) -> Option<Tz> {
+        match &self.table {
+            Table::Live { session, .. } => session.setting("timezone")?.parse().ok(),
+            #[cfg(test)]
+            Table::MadeUp(_) => None,
+        }
     }
 
     fn begin(&self, columns: &[String]) -> Result<Ingest, QueryError> {

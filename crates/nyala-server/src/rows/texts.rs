@@ -2,12 +2,18 @@
 
 use std::sync::Arc;
 
+use arrow::array::timezone::Tz;
 use arrow::array::{
-    Array, ArrayRef, BinaryBuilder, BooleanArray, FixedSizeBinaryBuilder, RecordBatch, StringArray,
-    StringBuilder,
+    Array, ArrayRef, AsArray, BinaryBuilder, BooleanArray, FixedSizeBinaryBuilder, PrimitiveArray,
+    RecordBatch, StringArray, StringBuilder,
 };
 use arrow::compute::{CastOptions, cast_with_options, filter_record_batch};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, IntervalMonthDayNanoType, IntervalUnit, SchemaRef,
+    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+};
+use arrow::error::ArrowError;
+use nyala_engine::texts::{date_of_text, interval_of, time_of_text, timestamp_of};
 use nyala_engine::{ErrorKind, QueryError, UUID, read_uuid};
 
 use super::dialect::Dialect;
@@ -28,6 +34,8 @@ pub struct Texts {
 struct Gathered {
     /// Columns of the rows, once they are known.
     schema: Option<SchemaRef>,
+    /// Of times that tell none.
+    zone: Option<Tz>,
     header: bool,
     columns: Vec<StringBuilder>,
     lines: Vec<u64>,
@@ -36,8 +44,8 @@ struct Gathered {
 impl Texts {
     /// `schema` are the columns if the statement named them; else a header does, or all are there.
     pub(super) fn new(dialect: Dialect) -> Self {
-        let gathered =
-            Gathered { schema: None, header: dialect.header, columns: Vec::new(), lines: Vec::new() };
+        let (columns, lines) = (Vec::new(), Vec::new());
+        let gathered = Gathered { schema: None, zone: None, header: dialect.header, columns, lines };
         Self { splitter: Splitter::new(dialect), gathered }
     }
 }
@@ -80,6 +88,7 @@ impl Gathered {
             let is_header = self.header;
             let names = if is_header { names(fields)? } else { Vec::new() };
             self.begin(target.columns(&names)?)?;
+            self.zone = target.zone();
             if is_header {
                 return Ok(());
             }
@@ -123,7 +132,7 @@ impl Gathered {
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
         for (field, texts) in schema.fields().iter().zip(&mut self.columns) {
             let texts = texts.finish();
-            let values = convert(&texts, field.data_type())?;
+            let values = convert(&texts, field.data_type(), self.zone)?;
             if values.null_count() > texts.null_count() {
                 for (row, good) in good.iter_mut().enumerate() {
                     if *good && values.is_null(row) && texts.is_valid(row) {
@@ -167,9 +176,31 @@ fn names(fields: &[Field<'_>]) -> Result<Vec<String>, QueryError> {
 }
 
 /// The values of texts; null where a text is no value.
-fn convert(texts: &StringArray, data_type: &DataType) -> Result<ArrayRef, QueryError> {
+fn convert(texts: &StringArray, data_type: &DataType, zone: Option<Tz>) -> Result<ArrayRef, QueryError> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
+    let cast = |data_type: &DataType| cast_with_options(texts, data_type, &options);
     match data_type {
+        // Arrow takes the zone of the column for that of the session, and moves times on a clock whose zone means nothing.
+        DataType::Timestamp(_, of_column) => {
+            let zone = zone.or_else(|| "UTC".parse().ok()).filter(|_| of_column.is_some());
+            let moment = |text: &str| timestamp_of(text, zone.as_ref());
+            let micros = DataType::Timestamp(TimeUnit::Microsecond, of_column.clone());
+            let values = read::<TimestampMicrosecondType>(texts, moment, || cast(&micros))?;
+            let values = values.with_timezone_opt(of_column.clone());
+            Ok(cast_with_options(&values, data_type, &options)?)
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            Ok(Arc::new(read::<IntervalMonthDayNanoType>(texts, interval_of, || cast(data_type))?))
+        }
+        DataType::Date32 => {
+            let values = cast(data_type)?;
+            Ok(Arc::new(or_read::<Date32Type>(values.as_primitive(), texts, date_of_text)))
+        }
+        DataType::Time64(TimeUnit::Microsecond) => {
+            let values = cast(data_type)?;
+            let micros = |text: &str| time_of_text(text).map(|nanos| nanos / 1000);
+            Ok(Arc::new(or_read::<Time64MicrosecondType>(values.as_primitive(), texts, micros)))
+        }
         uuid if *uuid == UUID => {
             let mut uuids = FixedSizeBinaryBuilder::with_capacity(texts.len(), 16);
             for text in texts {
@@ -185,8 +216,36 @@ fn convert(texts: &StringArray, data_type: &DataType) -> Result<ArrayRef, QueryE
             texts.iter().for_each(|text| bytes.append_option(text.and_then(binary)));
             Ok(cast_with_options(&bytes.finish(), data_type, &options)?)
         }
-        _ => Ok(cast_with_options(texts, data_type, &options)?),
+        _ => Ok(cast(data_type)?),
     }
+}
+
+/// The values as they are read, and where a text is written in another way, those that `others` knows.
+fn read<T: ArrowPrimitiveType>(
+    texts: &StringArray,
+    read: impl Fn(&str) -> Option<T::Native>,
+    others: impl FnOnce() -> Result<ArrayRef, ArrowError>,
+) -> Result<PrimitiveArray<T>, QueryError> {
+    let values = PrimitiveArray::<T>::from_iter(texts.iter().map(|text| text.and_then(&read)));
+    if values.null_count() <= texts.null_count() {
+        return Ok(values);
+    }
+    let others = others()?;
+    let others = others.as_primitive::<T>();
+    Ok(PrimitiveArray::<T>::from_iter(values.iter().zip(others).map(|(value, other)| value.or(other))))
+}
+
+/// The values, and those of texts that are written in other ways.
+fn or_read<T: ArrowPrimitiveType>(
+    values: &PrimitiveArray<T>,
+    texts: &StringArray,
+    read: impl Fn(&str) -> Option<T::Native>,
+) -> PrimitiveArray<T> {
+    if values.null_count() <= texts.null_count() {
+        return values.clone();
+    }
+    let both = values.iter().zip(texts);
+    PrimitiveArray::<T>::from_iter(both.map(|(value, text)| value.or_else(|| text.and_then(&read))))
 }
 
 /// `\x` and hexadecimal digits, or the bytes of the text.
@@ -200,4 +259,46 @@ fn binary(text: &str) -> Option<Vec<u8>> {
             .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | *digit as u8))
             .collect(),
     )
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use arrow::datatypes::IntervalMonthDayNano;
+
+    use super::*;
+
+    fn micros(texts: [Option<&str>; 3], of_column: Option<&str>, zone: Option<&str>) -> Vec<Option<i64>> {
+        let data_type = DataType::Timestamp(TimeUnit::Microsecond, of_column.map(Into::into));
+        let zone = zone.map(|zone| zone.parse().unwrap());
+        let values = convert(&StringArray::from(texts.to_vec()), &data_type, zone).unwrap();
+        assert_eq!(values.data_type(), &data_type);
+        values.as_primitive::<TimestampMicrosecondType>().iter().collect()
+    }
+
+    #[test]
+    fn times_without_a_zone_are_of_that_of_the_session() {
+        let (ten, half_past_four) = (Some(1_704_448_800_000_000), Some(1_704_429_000_000_000));
+        let texts = [Some("2024-01-05 10:00:00"), Some("2024-01-05 15:00:00+05"), None];
+        assert_eq!(micros(texts, Some("UTC"), Some("Asia/Kolkata")), [half_past_four, ten, None]);
+        assert_eq!(micros(texts, Some("UTC"), None), [ten, ten, None]);
+        // The zone of a time on a clock means nothing, and what is no time is left out.
+        let texts = [Some("2024-01-05 10:00:00"), Some("2024-01-05 10:00:00+05"), Some("soon")];
+        assert_eq!(micros(texts, None, Some("Asia/Kolkata")), [ten, ten, None]);
+    }
+
+    #[test]
+    fn dates_times_and_intervals_are_read_as_in_statements() {
+        let read = |texts: &[&str], data_type: DataType| {
+            convert(&StringArray::from(texts.to_vec()), &data_type, None).unwrap()
+        };
+        let dates = read(&["2024-02-29", "0044-03-15 BC", "2024-02-30"], DataType::Date32);
+        let dates = dates.as_primitive::<Date32Type>();
+        assert_eq!((dates.value(0), dates.is_valid(1), dates.is_valid(2)), (19_782, true, false));
+        let times = read(&["12:34:56", "12:34:56+00"], DataType::Time64(TimeUnit::Microsecond));
+        assert_eq!(times.as_primitive::<Time64MicrosecondType>().values().to_vec(), [45_296_000_000; 2]);
+        let intervals = read(&["@ 1 day 2 hours"], DataType::Interval(IntervalUnit::MonthDayNano));
+        let expected = IntervalMonthDayNano::new(0, 1, 7_200_000_000_000);
+        assert_eq!(intervals.as_primitive::<IntervalMonthDayNanoType>().value(0), expected);
+    }
 }

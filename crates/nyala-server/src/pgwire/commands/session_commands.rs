@@ -12,6 +12,7 @@ use pgwire::api::Type;
 
 use super::arguments::argument_values;
 use super::command::{Command, Discarded};
+use super::setting_commands::zone_of;
 use crate::pgwire::errors::{Failure, Stop, sqlstate};
 use crate::pgwire::protocol::connection::{Connection, Reply};
 use crate::pgwire::protocol::extended::parameter_types;
@@ -207,7 +208,7 @@ impl Connection {
             let message = format!("prepared statement `{name}` is not a query");
             return Err(Failure::error(sqlstate::FEATURE_NOT_SUPPORTED, message).into());
         };
-        let values = argument_values(&stored.parameter_types, arguments)?;
+        let values = argument_values(&stored.parameter_types, arguments, &|| zone_of(self))?;
         self.execute(prepared, *tag, values).await
     }
 

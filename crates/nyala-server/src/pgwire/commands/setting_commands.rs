@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::array::timezone::Tz;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use nyala_engine::Identity;
 use nyala_pg::OWNER;
@@ -27,6 +28,11 @@ pub struct SettingChange {
 /// Value of a setting, the door's or the engine's.
 pub fn setting_of(connection: &Connection, name: &str) -> Option<String> {
     connection.settings.get(name).or_else(|| connection.session.setting(name))
+}
+
+/// The time zone of the session.
+pub fn zone_of(connection: &Connection) -> Option<Tz> {
+    connection.session.setting("timezone")?.parse().ok()
 }
 
 /// Longest text of a prepared statement that is shown.

@@ -16,6 +16,7 @@ use super::connection::{ClientText, Connection};
 use super::messages::{Bind, Request, Target};
 use super::portal::{Bound, Plan, Portal, Progress, Stored, attended, unknown_portal, unknown_statement};
 use crate::pgwire::commands::command::Command;
+use crate::pgwire::commands::setting_commands::zone_of;
 use crate::pgwire::commands::settings::Settings;
 use crate::pgwire::errors::{Failure, Stop, sqlstate};
 use crate::pgwire::values::encode::RowWriter;
@@ -176,8 +177,8 @@ impl Connection {
         let stored = Arc::clone(stored);
         let ends_block = matches!(&stored.plan, Plan::Command(command) if command.ends_block());
         self.transaction.admit(ends_block || matches!(stored.plan, Plan::Empty))?;
-        let values =
-            parameters::decode_all(&stored.parameter_types, &bind.parameter_formats, &bind.parameters)?;
+        let (formats, given) = (&bind.parameter_formats, &bind.parameters);
+        let values = parameters::decode_all(&stored.parameter_types, formats, given, &|| zone_of(self))?;
         let bound = Bound::new(stored, values, bind.result_formats);
         self.keep_portal(bind.portal, Portal::new(bound))?;
         self.output.put(&PgWireBackendMessage::BindComplete(BindComplete::new()))

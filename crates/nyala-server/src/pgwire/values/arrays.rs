@@ -7,6 +7,7 @@ use nyala_model::array_text::array_elements;
 use nyala_pg::types::array_element;
 use pgwire::api::Type;
 
+use super::parameters::Zone;
 use super::{numeric, parameters};
 
 /// The element type of an array type; none for other types.
@@ -28,11 +29,11 @@ pub fn list_type(item: &Type) -> DataType {
 }
 
 /// Reads a text such as `{1,NULL,"a b"}`. None if it is malformed, or has more dimensions.
-pub fn from_text(item: &Type, text: &str) -> Option<ScalarValue> {
+pub fn from_text(item: &Type, text: &str, zone: Zone<'_>) -> Option<ScalarValue> {
     let mut values = Vec::new();
     for element in array_elements(without_bounds(text))? {
         values.push(match element {
-            Some(text) => parameters::from_text(item, &text)?,
+            Some(text) => parameters::from_text(item, &text, zone)?,
             None => parameters::null(item),
         });
     }
@@ -96,14 +97,14 @@ mod tests {
     #[test]
     fn arrays_become_lists() {
         let expected = list(&Type::INT4, &[ScalarValue::Int32(Some(7)), ScalarValue::Int32(None)]);
-        assert_eq!(from_text(&Type::INT4, "{7,NULL}"), Some(expected.clone()));
+        assert_eq!(from_text(&Type::INT4, "{7,NULL}", &|| None), Some(expected.clone()));
         let mut bytes = vec![0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 23, 0, 0, 0, 2, 0, 0, 0, 1];
         bytes.extend([0, 0, 0, 4, 0, 0, 0, 7, 255, 255, 255, 255]);
         assert_eq!(from_binary(&bytes), Some(expected.clone()));
-        assert_eq!(from_text(&Type::INT4, "{}"), Some(list(&Type::INT4, &[])));
-        assert_eq!(from_text(&Type::INT4, "[0:1]={7,NULL}"), Some(expected));
-        assert_eq!(from_text(&Type::INT4, "{{1},{2}}"), None);
-        let decimals = from_text(&Type::NUMERIC, "{1.5,20,NULL}").unwrap();
+        assert_eq!(from_text(&Type::INT4, "{}", &|| None), Some(list(&Type::INT4, &[])));
+        assert_eq!(from_text(&Type::INT4, "[0:1]={7,NULL}", &|| None), Some(expected));
+        assert_eq!(from_text(&Type::INT4, "{{1},{2}}", &|| None), None);
+        let decimals = from_text(&Type::NUMERIC, "{1.5,20,NULL}", &|| None).unwrap();
         assert_eq!(decimals.data_type(), DataType::new_list(DataType::Decimal128(3, 1), true));
         bytes.pop();
         assert_eq!(from_binary(&bytes), None);

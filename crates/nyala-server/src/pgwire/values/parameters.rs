@@ -1,5 +1,6 @@
 //! Parameter values of clients, text or binary, as the engine's scalars.
 
+use arrow::array::timezone::Tz;
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use bytes::{Buf, Bytes};
 use datafusion::common::ScalarValue;
@@ -44,6 +45,9 @@ pub fn arrow_type(kind: &Type) -> Option<DataType> {
     })
 }
 
+/// The zone of the session, asked for only where a text is a moment.
+pub type Zone<'a> = &'a dyn Fn() -> Option<Tz>;
+
 /// Reads all values of a Bind message.
 ///
 /// # Errors
@@ -52,6 +56,7 @@ pub fn decode_all(
     types: &[Type],
     formats: &[i16],
     values: &[Option<Bytes>],
+    zone: Zone<'_>,
 ) -> Result<Vec<ScalarValue>, Failure> {
     if values.len() != types.len() {
         let (given, wanted) = (values.len(), types.len());
@@ -65,11 +70,17 @@ pub fn decode_all(
     }
     let format = |i: usize| formats.get(if formats.len() == 1 { 0 } else { i }).copied().unwrap_or(0);
     let values = types.iter().zip(values).enumerate();
-    values.map(|(i, (kind, value))| decode(kind, format(i), value.as_deref(), i + 1)).collect()
+    values.map(|(i, (kind, value))| decode(kind, format(i), value.as_deref(), i + 1, zone)).collect()
 }
 
 /// Reads one value; `number` is its place, for messages.
-fn decode(kind: &Type, format: i16, value: Option<&[u8]>, number: usize) -> Result<ScalarValue, Failure> {
+fn decode(
+    kind: &Type,
+    format: i16,
+    value: Option<&[u8]>,
+    number: usize,
+    zone: Zone<'_>,
+) -> Result<ScalarValue, Failure> {
     let Some(bytes) = value else {
         return Ok(null(kind));
     };
@@ -82,7 +93,7 @@ fn decode(kind: &Type, format: i16, value: Option<&[u8]>, number: usize) -> Resu
                 )
             })?;
             (
-                from_text(kind, text),
+                from_text(kind, text, zone),
                 if is_time(kind) { sqlstate::INVALID_TIME } else { sqlstate::INVALID_TEXT },
             )
         }
@@ -118,9 +129,9 @@ pub fn null(kind: &Type) -> ScalarValue {
 }
 
 /// Reads a text. None if it is not of the type.
-pub fn from_text(kind: &Type, text: &str) -> Option<ScalarValue> {
+pub fn from_text(kind: &Type, text: &str, zone: Zone<'_>) -> Option<ScalarValue> {
     if let Some(item) = arrays::item_type(kind) {
-        return arrays::from_text(&item, text);
+        return arrays::from_text(&item, text, zone);
     }
     match *kind {
         Type::BOOL => boolean(text).map(|value| ScalarValue::Boolean(Some(value))),
@@ -139,6 +150,14 @@ pub fn from_text(kind: &Type, text: &str) -> Option<ScalarValue> {
                 None => cast(without_zone(text), &arrow_type(kind)?),
             }
         }
+        // Without a zone of its own it is a time on the clocks of the session.
+        Type::TIMESTAMPTZ => {
+            let micros = zone().and_then(|zone| texts::timestamp_of(text, Some(&zone)));
+            match micros {
+                Some(micros) => Some(ScalarValue::TimestampMicrosecond(Some(micros), Some("+00:00".into()))),
+                None => cast(text.trim(), &arrow_type(kind)?),
+            }
+        }
         Type::DATE => texts::date_of_text(text).map(|days| ScalarValue::Date32(Some(days))),
         Type::TIME => {
             let nanos = texts::time_of_text(text.trim())?;
@@ -148,15 +167,18 @@ pub fn from_text(kind: &Type, text: &str) -> Option<ScalarValue> {
             let interval = texts::interval_of(text)?;
             Some(ScalarValue::IntervalMonthDayNano(Some(interval)))
         }
-        Type::JSON | Type::JSONB => {
-            let written = if *kind == Type::JSONB { texts::normal_json(text) } else { Some(text.to_owned()) };
-            written.filter(|text| texts::is_json(text)).map(|text| ScalarValue::Utf8(Some(text)))
-        }
+        Type::JSON | Type::JSONB => json(kind, text.as_bytes()),
         _ => match arrow_type(kind) {
             Some(data_type) => cast(text.trim(), &data_type),
             None => Some(ScalarValue::Utf8(Some(text.to_owned()))),
         },
     }
+}
+
+fn json(kind: &Type, bytes: &[u8]) -> Option<ScalarValue> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let written = if *kind == Type::JSONB { texts::normal_json(text) } else { Some(text.to_owned()) };
+    written.filter(|text| texts::is_json(text)).map(|text| ScalarValue::Utf8(Some(text)))
 }
 
 fn cast(text: &str, data_type: &DataType) -> Option<ScalarValue> {
@@ -228,8 +250,8 @@ pub fn from_binary(kind: &Type, bytes: &[u8]) -> Option<ScalarValue> {
         }
         Type::UUID => return None,
         Type::BYTEA => return Some(ScalarValue::Binary(Some(bytes.to_vec()))),
-        Type::JSONB => return from_text(kind, std::str::from_utf8(bytes.strip_prefix(&[1])?).ok()?),
-        Type::JSON => return from_text(kind, std::str::from_utf8(bytes).ok()?),
+        Type::JSONB => return json(kind, bytes.strip_prefix(&[1])?),
+        Type::JSON => return json(kind, bytes),
         _ if arrow_type(kind) == Some(DataType::Int32) => ScalarValue::Int32(Some(rest.try_get_i32().ok()?)),
         _ => return text(bytes),
     };
@@ -259,7 +281,7 @@ mod tests {
     #[test]
     fn texts_become_scalars() {
         let check = |kind, text, expected: &str| {
-            let value = from_text(&kind, text).unwrap();
+            let value = from_text(&kind, text, &|| None).unwrap();
             assert_eq!(format!("{value:?}"), expected, "{kind} {text}");
         };
         check(Type::BOOL, "on", "Boolean(true)");
@@ -271,13 +293,13 @@ mod tests {
         check(Type::DATE, "0044-03-15 BC", "Date32(\"-0043-03-15\")");
         check(Type::DATE, "2024-02-29 +01", "Date32(\"2024-02-29\")");
         let time = ScalarValue::Time64Microsecond(Some(45_296_000_000));
-        assert_eq!(from_text(&Type::TIME, "12:34:56+00"), Some(time));
+        assert_eq!(from_text(&Type::TIME, "12:34:56+00", &|| None), Some(time));
         for written in ["1 day 02:00:00", "P1DT2H", "@ 1 day 2 hours"] {
             let expected = ScalarValue::new_interval_mdn(0, 1, 7_200_000_000_000);
-            assert_eq!(from_text(&Type::INTERVAL, written), Some(expected), "{written}");
+            assert_eq!(from_text(&Type::INTERVAL, written, &|| None), Some(expected), "{written}");
         }
         let object = ScalarValue::Utf8(Some("{\"a\": 2, \"b\": 1}".to_owned()));
-        assert_eq!(from_text(&Type::JSONB, "{\"b\":1,\"a\":2}"), Some(object));
+        assert_eq!(from_text(&Type::JSONB, "{\"b\":1,\"a\":2}", &|| None), Some(object));
         check(Type::FLOAT8, "NaN", "Float64(NaN)");
         check(Type::NUMERIC, "1.50", "Decimal128(1.50,3,2)");
         check(Type::VARCHAR, "it's", "Utf8(\"it's\")");
@@ -289,6 +311,23 @@ mod tests {
             "2000-01-01 01:00:00+01",
             "TimestampMicrosecond(946684800000000, Some(\"+00:00\"))",
         );
+    }
+
+    #[test]
+    fn a_moment_without_a_zone_is_of_that_of_the_session() {
+        let read = |text, zone: Option<&str>| {
+            let zone = || -> Option<Tz> { zone?.parse().ok() };
+            from_text(&Type::TIMESTAMPTZ, text, &zone)
+        };
+        let moment = |seconds: i64| {
+            Some(ScalarValue::TimestampMicrosecond(Some(seconds * 1_000_000), Some("+00:00".into())))
+        };
+        assert_eq!(read("2024-01-05 10:00:00", Some("Asia/Kolkata")), moment(1_704_429_000));
+        assert_eq!(read("2024-01-05 10:00:00", None), moment(1_704_448_800));
+        assert_eq!(read("2024-01-05 10:00:00+00", Some("Asia/Kolkata")), moment(1_704_448_800));
+        let all = from_text(&Type::TIMESTAMPTZ_ARRAY, "{2024-01-05}", &|| "Asia/Kolkata".parse().ok());
+        let same = from_text(&Type::TIMESTAMPTZ_ARRAY, "{2024-01-04 18:30:00+00}", &|| None);
+        assert!(all.is_some() && all == same, "{all:?} {same:?}");
     }
 
     #[test]
@@ -306,7 +345,7 @@ mod tests {
             (Type::BYTEA, "\\9"),
             (Type::TIMESTAMP, "soon"),
         ] {
-            let failure = decode(&kind, 0, Some(text.as_bytes()), 2).unwrap_err();
+            let failure = decode(&kind, 0, Some(text.as_bytes()), 2, &|| None).unwrap_err();
             assert_eq!(failure.sqlstate, if is_time(&kind) { "22007" } else { "22P02" });
             assert!(failure.message.contains("$2"), "{}", failure.message);
         }
@@ -330,8 +369,8 @@ mod tests {
 
     #[test]
     fn nulls_keep_their_type() {
-        assert_eq!(decode(&Type::INT8, 1, None, 1), Ok(ScalarValue::Int64(None)));
-        assert_eq!(decode(&Type::TEXT, 0, None, 1), Ok(ScalarValue::Utf8(None)));
+        assert_eq!(decode(&Type::INT8, 1, None, 1, &|| None), Ok(ScalarValue::Int64(None)));
+        assert_eq!(decode(&Type::TEXT, 0, None, 1, &|| None), Ok(ScalarValue::Utf8(None)));
     }
 
     #[test]
@@ -345,9 +384,9 @@ mod tests {
 
     #[test]
     fn counts_must_agree() {
-        assert_eq!(decode_all(&[Type::INT4], &[], &[]).unwrap_err().sqlstate, "08P01");
+        assert_eq!(decode_all(&[Type::INT4], &[], &[], &|| None).unwrap_err().sqlstate, "08P01");
         let one = Some(Bytes::from_static(b"1"));
-        assert!(decode_all(&[Type::INT4], &[0, 0], std::slice::from_ref(&one)).is_err());
-        assert_eq!(decode_all(&[Type::INT4], &[0], &[one]).unwrap(), [ScalarValue::Int32(Some(1))]);
+        assert!(decode_all(&[Type::INT4], &[0, 0], std::slice::from_ref(&one), &|| None).is_err());
+        assert_eq!(decode_all(&[Type::INT4], &[0], &[one], &|| None).unwrap(), [ScalarValue::Int32(Some(1))]);
     }
 }
