@@ -82,6 +82,8 @@ fn a_warm_table_asks_its_store_for_nothing() {
     assert_eq!(server.query(SUM), all);
     assert_eq!(read_bytes(&server), 0);
 
+    let link = server.get("/api/v1/query?sql=DROP%20CACHE");
+    assert_eq!(link.status, 405, "{}", link.body);
     let dropped = server.query("DROP CACHE FOR TABLE t");
     assert_ne!(dropped, [["0"]]);
     assert_eq!(server.query("DROP CACHE"), [["0"]]);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
-use nyala_sql::statement::{Kind, Nyala, Statement};
+use nyala_sql::statement::{CacheStatement, Kind, Nyala, Statement};
 
 use super::plan::origins::{Origin, origins};
 use super::plan::parts::{Described, Parts};
@@ -119,13 +119,13 @@ impl Prepared {
         }
     }
 
-    /// Whether it changes the catalog, rows of tables, or roles and grants.
+    /// Whether it changes the catalog, rows of tables, roles and grants, or what is kept of them.
     pub fn changes(&self) -> bool {
         match self.form() {
             Form::Command(described) => match &described.statement.kind {
                 Kind::Nyala(Nyala::Unneeded(_)) => false,
-                // Its job makes segments, also if its answer has a row.
-                Kind::Nyala(Nyala::BuildCube(_)) => true,
+                // The one's job makes segments and the other deletes blocks, also if the answer has a row.
+                Kind::Nyala(Nyala::BuildCube(_) | Nyala::Cache(CacheStatement::Drop(_))) => true,
                 _ => described.schema.is_none(),
             },
             Form::Planned(parts) => matches!(parts.plan.logical(), LogicalPlan::Ddl(_) | LogicalPlan::Dml(_)),
