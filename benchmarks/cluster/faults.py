@@ -19,7 +19,7 @@ import time
 
 import nodes
 from nodes import lab
-from streams import Stream, answers_of_one, memory_of, threads_of
+from streams import OwnOrder, Stream, answers_of_one, memory_of, threads_of
 
 SILENT_AFTER = 10
 
@@ -215,7 +215,8 @@ def parts_of(node: lab.Server) -> int:
 
 def measure(cluster: nodes.Cluster, kind: str, options, queries, expected) -> dict:
     ports = [node.port for node in cluster.coordinators]
-    streams = [Stream(i, ports[i % 2], queries, expected, float("inf"), False) for i in range(options.streams)]
+    orders = [OwnOrder(i, queries, float("inf")) for i in range(options.streams)]
+    streams = [Stream(ports[i % 2], queries, expected, order) for i, order in enumerate(orders)]
     for stream in streams:
         stream.start()
     try:
@@ -228,8 +229,8 @@ def measure(cluster: nodes.Cluster, kind: str, options, queries, expected) -> di
             time.sleep(2)
     finally:
         # Also when a round fails: streams would ask nodes that are gone for ever.
-        for stream in streams:
-            stream.until = 0
+        for order in orders:
+            order.until = 0
     for stream in streams:
         stream.join()
     left = wait("all parts have ended", 30, lambda: not any(parts_of(node) for node in cluster.executors))

@@ -1,12 +1,13 @@
 """Streams of the 99 TPC-DS queries against a cluster: success, equal answers, throughput, connections and threads.
 
-    streams.py --queries FILE [--streams 1,8,64] [--scale 1] [--seconds 120] [--whole] [--coordinators 2] [--executors 3]
+    streams.py --queries FILE [--streams 1,8,64] [--scale 1] [--seconds 120] [--whole | --passes N] [--coordinators 2] [--executors 3]
 
 With `--coordinators 0` the executors are asked, each of which then does parts of the queries that it divides.
 
 FILE is a JSON object of texts by number, as `texts.py` writes it from DuckDB's extension. Each stream asks the queries in an order
-of its own, through one of the coordinators, until the time is over, and with `--whole` until it has asked each at least once. Answers are compared with those of
-one node that does all of the query itself.
+of its own, through one of the coordinators, until the time is over, and with `--whole` until it has asked each at least once. With `--passes` all
+streams together ask each query so many times, which is the same work for any number of streams: throughputs of few and of many streams are
+comparable then. Answers are compared with those of one node that does all of the query itself.
 """
 
 import collections
@@ -36,26 +37,59 @@ def difference(found: list[list], expected: list[list]) -> str:
     return f" of {len(found)} rows instead of {len(expected)}; only there: {one_sided[0]}, missing: {one_sided[1]}"[:600]
 
 
+class OwnOrder:
+    """The queries of one stream, in an order of its own: all of them if `whole`, and then until the time is over."""
+
+    def __init__(self, seed: int, queries: dict[str, str], until: float, whole: bool = False):
+        self.random, self.queries, self.until = random.Random(seed), list(queries), until
+        self.numbers: list[str] = []
+        self.missing = len(self.queries) if whole else 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self) -> str:
+        if self.missing == 0 and time.monotonic() >= self.until:
+            raise StopIteration
+        self.missing = max(self.missing - 1, 0)
+        if not self.numbers:
+            self.numbers = self.queries.copy()
+            self.random.shuffle(self.numbers)
+        return self.numbers.pop()
+
+
+class Shared:
+    """Each query a number of times, in random order, for streams that take the next one when they have an answer."""
+
+    def __init__(self, queries: dict[str, str], passes: int):
+        order, self.lock, self.numbers = random.Random(0), threading.Lock(), []
+        for _ in range(passes):
+            numbers = list(queries)
+            order.shuffle(numbers)
+            self.numbers += numbers
+
+    def __iter__(self):
+        return self
+
+    def __next__(self) -> str:
+        with self.lock:
+            if not self.numbers:
+                raise StopIteration
+            return self.numbers.pop()
+
+
 class Stream(threading.Thread):
-    def __init__(self, number: int, port: int, queries: dict[str, str], expected: dict[str, list], until: float, whole: bool):
+    """Asks one query after the other."""
+
+    def __init__(self, port: int, queries: dict[str, str], expected: dict[str, list], numbers):
         super().__init__()
-        self.whole = whole
-        self.client, self.queries, self.expected = lab.Client(port, "tpcds"), queries, expected
-        self.until = until
-        self.random = random.Random(number)
+        self.client, self.queries, self.expected, self.numbers = lab.Client(port, "tpcds"), queries, expected, numbers
         self.done: list[tuple[str, float]] = []
         self.failures: list[str] = []
 
     def run(self) -> None:
-        first = self.whole
-        while first or time.monotonic() < self.until:
-            order = list(self.queries)
-            self.random.shuffle(order)
-            for number in order:
-                if not first and time.monotonic() >= self.until:
-                    break
-                self.ask(number)
-            first = False
+        for number in self.numbers:
+            self.ask(number)
 
     def ask(self, number: str) -> None:
         try:
@@ -99,12 +133,15 @@ def connections(cluster: nodes.Cluster) -> collections.Counter:
     return counted
 
 
-def measure(cluster: nodes.Cluster, count: int, queries, expected, seconds: float, whole: bool) -> dict:
+def measure(cluster: nodes.Cluster, count: int, queries, expected, options) -> dict:
     ports = [node.port for node in cluster.coordinators or cluster.executors]
     before = sum(node.cpu_seconds() for node in cluster.nodes)
     begun = time.monotonic()
-    until = begun + seconds
-    streams = [Stream(i, ports[i % len(ports)], queries, expected, until, whole) for i in range(count)]
+    shared = Shared(queries, options.passes) if options.passes else None
+    streams = []
+    for i in range(count):
+        numbers = shared or OwnOrder(i, queries, begun + options.seconds, options.whole)
+        streams.append(Stream(ports[i % len(ports)], queries, expected, numbers))
     for stream in streams:
         stream.start()
     most, threads, memory = collections.Counter(), collections.Counter(), collections.Counter()
@@ -142,6 +179,7 @@ def main() -> None:
     arguments.add_argument("--scale", default="1")
     arguments.add_argument("--seconds", type=float, default=120)
     arguments.add_argument("--whole", action="store_true", help="each stream asks every query")
+    arguments.add_argument("--passes", type=int, help="all streams together ask every query so many times")
     arguments.add_argument("--coordinators", type=int, default=2)
     arguments.add_argument("--executors", type=int, default=3)
     arguments.add_argument("--divide-all", action="store_true", help="divide also queries over few rows")
@@ -161,7 +199,7 @@ def main() -> None:
         expected = answers_of_one(cluster.executors[0], queries)
         print("one node has answered", flush=True)
         for count in map(int, options.streams.split(",")):
-            print(json.dumps(measure(cluster, count, queries, expected, options.seconds, options.whole)), flush=True)
+            print(json.dumps(measure(cluster, count, queries, expected, options)), flush=True)
     finally:
         cluster.stop()
 
