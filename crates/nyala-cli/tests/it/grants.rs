@@ -216,6 +216,26 @@ async fn what_is_revoked_ends_also_for_prepared_statements() {
     connection.await.unwrap().unwrap();
 }
 
+#[tokio::test]
+async fn superusers_end_the_sessions_of_others() {
+    let (_star, server) = start();
+    let url = format!("postgres://ann:secret@{}/nyala", server.postgres);
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let target: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let end = format!("SELECT pg_terminate_backend({target})");
+    let refused = psql(&server, "bob", "bob", &end);
+    assert!(refused.stderr.contains("42501"), "{refused:?}");
+    client.batch_execute("SELECT 1").await.unwrap();
+    let ended = psql(&server, "root", "r'oot", &end);
+    assert_eq!(ended.stdout.trim(), "t", "{ended:?}");
+    assert!(client.batch_execute("SELECT 1").await.is_err(), "it is no longer connected");
+    drop(client);
+    let _ = connection.await.unwrap();
+    assert_eq!(psql(&server, "root", "r'oot", "SHOW is_superuser").stdout.trim(), "on");
+    assert_eq!(psql(&server, "bob", "bob", "SHOW is_superuser").stdout.trim(), "off");
+}
+
 /// A plan cached for one user must not answer another user without SELECT on its tables.
 #[test]
 fn ready_plans_and_what_others_run_are_not_for_everybody() {

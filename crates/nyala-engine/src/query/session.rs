@@ -70,6 +70,11 @@ impl Session {
         &self.options
     }
 
+    /// Whether its user may do everything at present: the owner of the data, or a superuser.
+    pub fn is_superuser(&self) -> bool {
+        self.options.identity.may_everything(&self.engine.snapshots.catalog().snapshot())
+    }
+
     /// Ends all running statements of this session, if there are any.
     pub fn cancel(&self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);

@@ -15,6 +15,8 @@ pub trait Signals: Send + Sync {
     fn terminate(&self);
     /// Notifications have come.
     fn wake(&self);
+    /// Whether its user may do everything at present.
+    fn is_superuser(&self) -> bool;
 }
 
 /// A message of NOTIFY.
@@ -146,6 +148,11 @@ impl Backend {
     pub fn set_asleep(&self, text: Option<&str>) {
         let since_us = chrono::Utc::now().timestamp_micros();
         *lock(&self.asleep) = text.map(|text| Asleep { text: text.to_owned(), since_us });
+    }
+
+    /// Whether its user is the owner of the data, or a superuser at present.
+    pub fn is_superuser(&self) -> bool {
+        self.signals.is_superuser()
     }
 
     /// Cancels its running statement.

@@ -247,13 +247,13 @@ fn ask(call: &Call<'_>, action: Action) -> Result<Answer> {
     Ok(Answer::VOID)
 }
 
-/// The owner of the data may end any session, and a role the sessions of that role.
+/// The owner of the data and superusers may end any session, and a role the sessions of that role.
 fn signal(call: &Call<'_>, send: impl Fn(&Backend)) -> Result<Answer> {
     let own = call.session()?;
     let Some(process_id) = call.number(1)? else { return Ok(Answer::Null) };
     let target = i32::try_from(process_id).ok().and_then(|id| BACKENDS.get(id));
     let Some(target) = target else { return Ok(Answer::Truth(false)) };
-    if own.role.is_some() && own.role != target.role {
+    if own.role != target.role && !own.is_superuser() {
         let message = format!("must be the role of process {process_id}, or a superuser, to signal it");
         return Err(failed(QueryError::new(ErrorKind::PermissionDenied, message)));
     }

@@ -51,6 +51,10 @@ impl Signals for Reach {
     fn wake(&self) {
         self.mail.notify_one();
     }
+
+    fn is_superuser(&self) -> bool {
+        self.session.is_superuser()
+    }
 }
 
 impl Reach {

@@ -101,7 +101,7 @@ impl Connection {
             reach: registration.reach.clone(),
             input,
             output,
-            settings: Settings::new(&start.user).of_superuser(registration.backend.role.is_none()),
+            settings: Settings::new(&start.user).of_superuser(registration.backend.is_superuser()),
             transaction: Transaction::default(),
             changes: Vec::new(),
             notifications: Vec::new(),
