@@ -13,11 +13,8 @@ use super::error::KylinError;
 use super::jobs::{self, shown};
 use super::named_cube::{CubeName, NamedCube};
 use super::request;
-use super::segments::{range_of, utc_text};
+use super::segments::{END_OF_TIME_MS, range_of, utc_text};
 use super::session::{literal, rows, sql_name};
-
-/// The end of a range that is everything, as Kylin 5 writes it, in milliseconds.
-const END_OF_TIME_MS: i64 = i64::MAX - 1;
 
 /// A build of Kylin up to version 4.
 #[derive(Debug, Default, Deserialize)]

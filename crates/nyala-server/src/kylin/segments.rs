@@ -16,6 +16,9 @@ use super::parameters::Parameters;
 use super::session::{literal, rows, sql_name};
 use crate::http::Shared;
 
+/// The end of a period that is everything, as Kylin 5 writes it, in milliseconds. The beginning is 0.
+pub const END_OF_TIME_MS: i64 = i64::MAX - 1;
+
 /// A segment as `SHOW SEGMENTS` tells it.
 pub struct Segment {
     /// Its number.
@@ -53,12 +56,12 @@ impl Segment {
         self.id == name || self.name == name
     }
 
-    /// Whether it may hold rows from this bound on and before that one. Rows without a value are in no period.
+    /// Whether it may hold rows of a period. Rows without a value are in none but that of everything.
     fn is_between(&self, from: Option<i64>, to: Option<i64>) -> bool {
-        match self.bounds {
-            Some((first, end)) => from.is_none_or(|from| end > from) && to.is_none_or(|to| first < to),
-            None => from.is_none() && to.is_none(),
-        }
+        let is_everything = from.is_none_or(|from| from == 0) && to.is_none_or(|to| to >= END_OF_TIME_MS);
+        let reaches_into =
+            |(first, end): (i64, i64)| from.is_none_or(|from| end > from) && to.is_none_or(|to| first < to);
+        is_everything || self.bounds.is_some_and(reaches_into)
     }
 
     pub fn shown(&self) -> Value {
@@ -259,7 +262,12 @@ mod tests {
         check(Some((10, 20)), Some(20), None, false);
         check(Some((10, 20)), None, Some(10), false);
         check(None, None, None, true);
-        check(None, Some(0), None, false);
+        check(None, Some(1), None, false);
+        check(None, None, Some(10), false);
+        // What Kylin 5 takes where a client says nothing, and clients write out.
+        check(None, Some(0), Some(i64::MAX - 1), true);
+        check(Some((-20, -10)), Some(0), Some(i64::MAX - 1), true);
+        check(Some((-20, -10)), Some(0), Some(10), false);
     }
 
     #[test]
