@@ -41,9 +41,9 @@ pub use nyala_sql::statement::{MOVED, Statement, hide_values};
 pub use nyala_storage::object::cache::{FileId, WantedBlocks};
 pub use query::{
     Answer, BuildUnit, BytesRead, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions,
-    Follower, Fragment, GroupStats, Ingest, Ingested, Limits, Loading, Origin, PhaseTimes, Placed, Placement,
-    PlanCacheStats, PlannedQuery, Prepared, Profile, Progress, RemoteCount, ResultCacheStats, Route,
-    RowStream, Session, SessionOptions, StatementPart, Text,
+    Follower, Fragment, GroupStats, Ingest, Ingested, Limits, Loading, Origin, Outcome, PhaseTimes, Placed,
+    Placement, PlanCacheStats, PlannedQuery, Prepared, Profile, Progress, RemoteCount, ResultCacheStats,
+    Route, RowStream, Session, SessionOptions, StatementPart, Text,
 };
 pub use query::{
     Control, ControlAction, ControlAnswer, Follow, Forwarded, ForwardedLoad, Forwarding, LoadPart, LoadThere,

@@ -45,7 +45,7 @@ mod stats;
 mod system;
 mod text;
 
-pub use activity::{BytesRead, PhaseTimes, Profile, Progress, Route};
+pub use activity::{BytesRead, Outcome, PhaseTimes, Profile, Progress, Route};
 pub use answer::{
     Answer, Completion, Ingested, Placed, Placement, PlannedQuery, ResultCacheStats, RowStream, StatementPart,
 };

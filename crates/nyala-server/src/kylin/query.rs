@@ -11,12 +11,12 @@ use arrow::datatypes::{DataType, Schema, TimeUnit};
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request as HttpRequest, State};
-use axum::http::header;
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use datafusion::common::ScalarValue;
 use futures::{StreamExt, stream};
 use nyala_engine::{
-    Answer, ErrorKind, Identity, Prepared, Profile, QueryError, RowStream, Session, SessionOptions, Text,
+    Answer, ErrorKind, Identity, Outcome, Prepared, QueryError, RowStream, Session, SessionOptions, Text,
     hide_values,
 };
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,9 @@ use crate::http::{Caller, Shared, caller};
 
 /// Gathered before the first bytes leave.
 const AHEAD_BYTES: usize = 64 << 10;
+/// Room for a column of an answer, and for the rest of a small one, so that its bytes are seldom moved.
+const COLUMN_BYTES: usize = 512;
+const REST_BYTES: usize = 4 << 10;
 /// Rows written at one go, so that other requests get their turn on the thread in between.
 const CHUNK_ROWS: usize = 1024;
 
@@ -263,7 +266,7 @@ struct End {
     partial: bool,
     error: Option<String>,
     /// What is known of the statement; none if it gave no rows.
-    profile: Option<Profile>,
+    outcome: Option<Outcome>,
 }
 
 impl End {
@@ -276,17 +279,17 @@ impl End {
     }
 
     fn fields(&self, started: Instant) -> Fields<'_> {
-        let profile = self.profile.as_ref();
-        let route = profile.and_then(|profile| profile.route.as_ref());
+        let outcome = self.outcome.as_ref();
+        let route = outcome.and_then(|outcome| outcome.route.as_ref());
         let answered_from = route.and_then(|route| route.answered_from.as_deref());
         let chosen = route.into_iter().flat_map(|route| &route.aggregations);
         let cubes = chosen.filter_map(|aggregation| aggregation.chosen.as_ref()).map(|chosen| &*chosen.cube);
-        let bytes = profile.and_then(|profile| profile.bytes).unwrap_or_default();
+        let bytes = outcome.map(|outcome| outcome.bytes).unwrap_or_default();
         Fields {
             affected_row_count: self.affected,
             is_exception: self.error.is_some(),
             exception_message: self.error.as_deref(),
-            query_id: profile.map(|profile| profile.query_id.to_string()),
+            query_id: outcome.map(|outcome| outcome.query_id.to_string()),
             duration: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             cube: answered_from.unwrap_or_default(),
             push_down: answered_from.is_none() && self.error.is_none(),
@@ -295,7 +298,7 @@ impl End {
             total_scan_bytes: bytes.memory + bytes.disk + bytes.store,
             result_row_count: self.rows,
             hit_exception_cache: false,
-            storage_cache_used: profile.is_some_and(|profile| profile.from_result_cache),
+            storage_cache_used: outcome.is_some_and(|outcome| outcome.from_result_cache),
             is_timeout: false,
             trace_url: (),
             realizations: cubes.map(Realization::of).collect(),
@@ -343,26 +346,41 @@ impl<'a> Realization<'a> {
     }
 }
 
-/// The JSON of texts and numbers, which all have one.
-fn json_of(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+/// Appends the JSON of texts and numbers, which all have one.
+fn add_json(value: &impl Serialize, out: &mut Vec<u8>) {
+    // Memory takes all bytes.
+    let _ = serde_json::to_writer(out, value);
 }
 
-fn head(dialect: Dialect, schema: &Schema, names: &WrittenNames) -> String {
-    let envelope = if dialect == Dialect::Envelope { "{\"code\":\"000\",\"data\":" } else { "" };
-    format!("{envelope}{{\"columnMetas\":{},\"results\":[", json_of(&columns_of(schema, names)))
+/// The beginning of an answer, to which its rows and its end are added.
+fn head(dialect: Dialect, schema: &Schema, names: &WrittenNames) -> Vec<u8> {
+    let mut out = Vec::with_capacity(schema.fields().len() * COLUMN_BYTES + REST_BYTES);
+    if dialect == Dialect::Envelope {
+        out.extend_from_slice(b"{\"code\":\"000\",\"data\":");
+    }
+    out.extend_from_slice(b"{\"columnMetas\":");
+    add_json(&columns_of(schema, names), &mut out);
+    out.extend_from_slice(b",\"results\":[");
+    out
 }
 
-fn tail(dialect: Dialect, end: &End, started: Instant) -> String {
-    let envelope = if dialect == Dialect::Envelope { ",\"msg\":\"\"}" } else { "" };
-    let fields = json_of(&end.fields(started));
-    // The last brace of the fields closes the answer; the first one is that of the head.
-    format!("],{}{envelope}", fields.trim_start_matches('{'))
+fn add_tail(dialect: Dialect, end: &End, started: Instant, out: &mut Vec<u8>) {
+    out.push(b']');
+    let fields = out.len();
+    add_json(&end.fields(started), out);
+    // The last brace of the fields closes the answer. The first one is that of the head, whose fields go on.
+    if let Some(brace) = out.get_mut(fields) {
+        *brace = b',';
+    }
+    if dialect == Dialect::Envelope {
+        out.extend_from_slice(b",\"msg\":\"\"}");
+    }
 }
 
 /// An answer without rows.
-fn whole(head: String, dialect: Dialect, end: &End, started: Instant) -> Response {
-    respond(Body::from(head + &tail(dialect, end, started)))
+fn whole(mut head: Vec<u8>, dialect: Dialect, end: &End, started: Instant) -> Response {
+    add_tail(dialect, end, started, &mut head);
+    respond(Body::from(head))
 }
 
 /// An answer without rows and columns.
@@ -371,21 +389,30 @@ fn nothing(dialect: Dialect, end: &End, started: Instant) -> Response {
 }
 
 fn respond(body: Body) -> Response {
-    ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")], body).into_response()
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    (headers, body).into_response()
 }
 
-async fn of_rows(rows: RowStream, part: Part, head: String, dialect: Dialect, started: Instant) -> Response {
+async fn of_rows(
+    rows: RowStream,
+    part: Part,
+    mut ahead: Vec<u8>,
+    dialect: Dialect,
+    started: Instant,
+) -> Response {
     let mut writer = Writer { rows, part, batch: None, written: 0, dialect, started, ended: false };
-    let mut ahead = head.into_bytes();
     while ahead.len() < AHEAD_BYTES {
-        match writer.next_chunk().await {
-            Some(chunk) => ahead.extend_from_slice(&chunk),
-            None => return respond(Body::from(ahead)),
+        if !writer.add_chunk(&mut ahead).await {
+            return respond(Body::from(ahead));
         }
     }
     let rest = stream::unfold(writer, |mut writer| async move {
-        let chunk = writer.next_chunk().await?;
-        Some((Ok::<_, QueryError>(Bytes::from(chunk)), writer))
+        let mut chunk = Vec::new();
+        let is_more = writer.add_chunk(&mut chunk).await;
+        is_more.then(|| (Ok::<_, QueryError>(Bytes::from(chunk)), writer))
     });
     let ahead = stream::once(async move { Ok(Bytes::from(ahead)) });
     respond(Body::from_stream(ahead.chain(rest)))
@@ -403,25 +430,26 @@ struct Writer {
 }
 
 impl Writer {
-    /// The next bytes; none after the last.
-    async fn next_chunk(&mut self) -> Option<Vec<u8>> {
+    /// Adds the next bytes; false after the last.
+    async fn add_chunk(&mut self, out: &mut Vec<u8>) -> bool {
         if self.ended {
-            return None;
+            return false;
         }
-        let mut out = Vec::new();
-        let end = match self.add_rows(&mut out).await {
-            Ok(true) => return Some(out),
+        let before = out.len();
+        let end = match self.add_rows(out).await {
+            Ok(true) => return true,
             Ok(false) => End::default(),
             Err(error) => {
                 tracing::debug!(error = hide_values(&error.message), "a query of a Kylin client failed");
-                out.clear();
+                // Without a row that is written in part.
+                out.truncate(before);
                 End::failed(&error)
             }
         };
         self.ended = true;
-        let (rows, profile) = (self.written, Some(self.rows.profile()));
-        out.extend_from_slice(tail(self.dialect, &End { rows, profile, ..end }, self.started).as_bytes());
-        Some(out)
+        let (rows, outcome) = (self.written, Some(self.rows.outcome()));
+        add_tail(self.dialect, &End { rows, outcome, ..end }, self.started, out);
+        true
     }
 
     /// Adds some rows; false if there are no more, or no more are wanted.
@@ -513,10 +541,9 @@ mod tests {
     #[test]
     fn the_end_closes_what_the_head_has_opened() {
         for dialect in [Dialect::Bare, Dialect::Envelope] {
-            let names = WrittenNames::default();
-            let body =
-                head(dialect, &Schema::empty(), &names) + &tail(dialect, &End::done(3), Instant::now());
-            let whole: Value = serde_json::from_str(&body).unwrap();
+            let mut body = head(dialect, &Schema::empty(), &WrittenNames::default());
+            add_tail(dialect, &End::done(3), Instant::now(), &mut body);
+            let whole: Value = serde_json::from_slice(&body).unwrap();
             let answer = if dialect == Dialect::Bare { &whole } else { &whole["data"] };
             assert_eq!(answer["affectedRowCount"], 3);
             assert_eq!(answer["isException"], false);

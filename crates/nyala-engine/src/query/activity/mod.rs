@@ -18,6 +18,6 @@ mod watchdog;
 pub use entry::{Entry, Phase, Status, TEXT_BYTES};
 pub use phases::PhaseTimes;
 pub use registry::Registry;
-pub use route::{BytesRead, Profile, Progress, Route};
+pub use route::{BytesRead, Outcome, Profile, Progress, Route};
 pub use running::{Preparing, Running, fail};
 pub use watchdog::{Stuck, Watched, is_overdue, tasks, watch};

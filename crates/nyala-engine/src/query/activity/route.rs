@@ -82,6 +82,34 @@ pub fn rows_read(plan: &dyn ExecutionPlan) -> u64 {
     children.into_iter().map(|child| rows_read(child.as_ref())).sum()
 }
 
+/// What every answer of a door may tell of its statement. A whole [`Profile`] has the text without its secrets, which takes longer to
+/// find than the rows of a small query.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Its number on its node.
+    pub query_id: u64,
+    /// What answers it; none if it is no query, or was not planned yet.
+    pub route: Option<Arc<Route>>,
+    /// Whether the result cache answered.
+    pub from_result_cache: bool,
+    /// What it has read of remote files.
+    pub bytes: BytesRead,
+}
+
+impl Outcome {
+    /// As it stands now.
+    pub fn of(entry: &Entry) -> Self {
+        // What was known reads no file, and its operators need not be asked.
+        let bytes = if entry.was_known() { None } else { entry.bytes_read() };
+        Self {
+            query_id: entry.id,
+            route: entry.route().cloned(),
+            from_result_cache: entry.was_given_again(),
+            bytes: bytes.unwrap_or_default(),
+        }
+    }
+}
+
 /// What is known of a statement that runs or ran.
 #[derive(Debug, Clone)]
 pub struct Profile {

@@ -18,7 +18,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use super::here::Here;
 use super::result_cache::{Keeping, ResultCache, ResultKey, Source};
-use crate::query::activity::{Profile, Running};
+use crate::query::activity::{Outcome, Profile, Running};
 use crate::query::deadline::Deadline;
 
 /// The outcome of a statement.
@@ -164,6 +164,11 @@ impl RowStream {
     /// The number of the statement on this node.
     pub fn query_id(&self) -> u64 {
         self.running.entry().id
+    }
+
+    /// What an answer tells of the statement.
+    pub fn outcome(&self) -> Outcome {
+        Outcome::of(self.running.entry())
     }
 
     /// What is known of the statement until now.
