@@ -1,8 +1,8 @@
 //! Columns and cells as Kylin's clients read them: each cell is a text, and its column tells the type of `java.sql.Types`.
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, RecordBatch, StringArray, StringViewArray};
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, Int32Type, Int64Type, Schema};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde::Serialize;
@@ -171,17 +171,43 @@ impl Form {
     }
 }
 
+/// The values of a column. Names and whole numbers, of which most answers consist, are written without a formatter.
+enum Texts<'a> {
+    Int32(&'a PrimitiveArray<Int32Type>),
+    Int64(&'a PrimitiveArray<Int64Type>),
+    Short(&'a StringArray),
+    Views(&'a StringViewArray),
+    Formatted(ArrayFormatter<'a>, Form),
+}
+
+impl<'a> Texts<'a> {
+    fn of(array: &'a ArrayRef, options: &'a FormatOptions<'a>) -> Result<Self, ArrowError> {
+        let plain = match array.data_type() {
+            DataType::Int32 => array.as_primitive_opt().map(Self::Int32),
+            DataType::Int64 => array.as_primitive_opt().map(Self::Int64),
+            DataType::Utf8 => array.as_string_opt().map(Self::Short),
+            DataType::Utf8View => array.as_string_view_opt().map(Self::Views),
+            _ => None,
+        };
+        match plain {
+            Some(plain) => Ok(plain),
+            None => {
+                let formatter = ArrayFormatter::try_new(array, options)?;
+                Ok(Self::Formatted(formatter, Form::of(array.data_type())))
+            }
+        }
+    }
+}
+
 struct Cells<'a> {
     /// Also of a dictionary, whose values may be null.
     nulls: Option<NullBuffer>,
-    texts: ArrayFormatter<'a>,
-    form: Form,
+    texts: Texts<'a>,
 }
 
 impl<'a> Cells<'a> {
     fn new(array: &'a ArrayRef, options: &'a FormatOptions<'a>) -> Result<Self, ArrowError> {
-        let texts = ArrayFormatter::try_new(array, options)?;
-        Ok(Self { nulls: array.logical_nulls(), texts, form: Form::of(array.data_type()) })
+        Ok(Self { nulls: array.logical_nulls(), texts: Texts::of(array, options)? })
     }
 
     /// `text` is used as a buffer.
@@ -190,22 +216,36 @@ impl<'a> Cells<'a> {
             out.extend_from_slice(b"null");
             return Ok(());
         }
-        text.clear();
-        self.texts.value(row).write(text)?;
-        let plain = match (self.form, text.as_str()) {
-            (Form::Any, text) => {
-                return serde_json::to_writer(out, text)
-                    .map_err(|error| ArrowError::JsonError(error.to_string()));
+        match &self.texts {
+            Texts::Int32(numbers) => put(itoa::Buffer::new().format(numbers.value(row)), out),
+            Texts::Int64(numbers) => put(itoa::Buffer::new().format(numbers.value(row)), out),
+            Texts::Short(texts) => return put_any(texts.value(row), out),
+            Texts::Views(texts) => return put_any(texts.value(row), out),
+            Texts::Formatted(formatter, form) => {
+                text.clear();
+                formatter.value(row).write(text)?;
+                match (form, text.as_str()) {
+                    (Form::Any, text) => return put_any(text, out),
+                    (Form::Float, "inf") => put("Infinity", out),
+                    (Form::Float, "-inf") => put("-Infinity", out),
+                    (Form::Float | Form::Plain, text) => put(text, out),
+                }
             }
-            (Form::Float, "inf") => "Infinity",
-            (Form::Float, "-inf") => "-Infinity",
-            (Form::Float | Form::Plain, text) => text,
-        };
-        out.push(b'"');
-        out.extend_from_slice(plain.as_bytes());
-        out.push(b'"');
+        }
         Ok(())
     }
+}
+
+/// Adds a text in which nothing has to be escaped.
+fn put(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
+}
+
+/// Adds a text of any characters.
+fn put_any(text: &str, out: &mut Vec<u8>) -> Result<(), ArrowError> {
+    serde_json::to_writer(out, text).map_err(|error| ArrowError::JsonError(error.to_string()))
 }
 
 #[cfg(test)]
@@ -214,7 +254,7 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{
-        BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, StringArray,
+        BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array,
         TimestampMicrosecondArray,
     };
 
@@ -227,9 +267,12 @@ mod tests {
         let columns: Vec<(&str, ArrayRef)> = vec![
             ("b", Arc::new(BooleanArray::from(vec![Some(true), None]))),
             ("i", Arc::new(Int64Array::from(vec![i64::MIN, 7]))),
+            ("n", Arc::new(Int32Array::from(vec![Some(-1992), None]))),
             ("f", Arc::new(Float64Array::from(vec![f64::INFINITY, f64::NAN]))),
             ("d", Arc::new(Decimal128Array::from(vec![12345, -5]).with_precision_and_scale(10, 2).unwrap())),
             ("t", Arc::new(StringArray::from(vec!["inf", "a \"b\"\n"]))),
+            ("v", Arc::new(StringViewArray::from(vec![None, Some("not inline \\ but long")]))),
+            ("k", Arc::new(DictionaryArray::<Int32Type>::from_iter([Some("\t"), None]))),
             ("day", Arc::new(Date32Array::from(vec![0, 20_000]))),
             ("at", Arc::new(TimestampMicrosecondArray::from(vec![1_500_000, 123_456]))),
         ];
@@ -242,16 +285,30 @@ mod tests {
             json!([
                 "true",
                 i64::MIN.to_string(),
+                "-1992",
                 "Infinity",
                 "123.45",
                 "inf",
+                null,
+                "\t",
                 "1970-01-01",
                 "1970-01-01 00:00:01.500"
             ])
         );
         assert_eq!(
             rows[1],
-            json!([null, "7", "NaN", "-0.05", "a \"b\"\n", "2024-10-04", "1970-01-01 00:00:00.123"])
+            json!([
+                null,
+                "7",
+                null,
+                "NaN",
+                "-0.05",
+                "a \"b\"\n",
+                "not inline \\ but long",
+                null,
+                "2024-10-04",
+                "1970-01-01 00:00:00.123"
+            ])
         );
     }
 
