@@ -13,6 +13,7 @@
 //! Texts are cut into tokens, and what is in quotes or a comment stays as it is. Whatever is not in the table goes on unchanged, and the
 //! engine says what it thinks of it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -52,11 +53,42 @@ const PARTS: [(&str, &str); 11] = [
     ("SECOND", "second"),
 ];
 
+/// The other functions that are called otherwise here.
+const TIMES: [&str; 3] = ["FLOOR", "TIMESTAMPADD", "TIMESTAMPDIFF"];
+
 /// Deepest nesting of translated functions: each level is a call of this process.
 const MAX_DEPTH: usize = 50;
 
 /// A text of a Kylin client as a text of ours.
-pub fn translate(sql: &str) -> String {
+pub fn translate(sql: &str) -> Cow<'_, str> {
+    match may_be_theirs(sql) {
+        true => translated(sql).into(),
+        false => sql.trim_end_matches(|end: char| end == ';' || end.is_whitespace()).into(),
+    }
+}
+
+/// Whether a text may have anything of the table in it. Most have not, and need not be cut into tokens. With a comment, only tokens tell
+/// where what is in the table begins, and where the text ends.
+fn may_be_theirs(sql: &str) -> bool {
+    let mut last = 0;
+    sql.bytes().enumerate().any(|(at, byte)| match (std::mem::replace(&mut last, byte), byte) {
+        (_, b'?' | b'{') | (b'-', b'-') | (b'/', b'*') => true,
+        (_, b'(') => is_called_otherwise(last_word(sql.get(..at).unwrap_or_default())),
+        _ => false,
+    })
+}
+
+/// The word before a bracket; empty if there is none.
+fn last_word(text: &str) -> &str {
+    text.trim_end().rsplit(|character| !is_of_word(character)).next().unwrap_or_default()
+}
+
+fn is_called_otherwise(name: &str) -> bool {
+    let parts = PARTS.iter().map(|(part, _)| *part);
+    parts.chain(TIMES).any(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn translated(sql: &str) -> String {
     let mut tokens = tokens_of(sql);
     while tokens.last().is_some_and(|token| matches!(token, Token::Space(_) | Token::Mark(';'))) {
         tokens.pop();
@@ -297,7 +329,7 @@ impl<'t> Translation<'t> {
             && let [Token::Word(kind)] = trimmed(self.slice(kind.clone()))
             && let Some(kind) = odbc::type_named(kind)
         {
-            self.add_template(&format!("CAST($1 AS {kind})"), &[value.clone()], depth);
+            self.add_template(&format!("CAST($1 AS {kind})"), std::slice::from_ref(value), depth);
             return true;
         }
         let Some(ours) = odbc::function(name, arguments.len()) else { return false };
@@ -480,6 +512,27 @@ mod tests {
         assert!(translate(&deep).contains("date_part"));
         let doubled = format!("{}d{}", "TIMESTAMPDIFF(MONTH, ".repeat(100), ", d)".repeat(100));
         assert!(translate(&doubled).len() < 10 * doubled.len());
+    }
+
+    #[test]
+    fn texts_that_are_ours_are_not_copied() {
+        for (sql, ours) in [
+            ("SELECT sum(lo_revenue), d_year FROM lineorder, dates WHERE a = (1 - -2) / 3 ;\n", true),
+            ("SELECT \"YEAR\", month, floors(x), my_year(d), (1), 'it''s {' FROM t", false),
+            ("SELECT \"YEAR\", month, floors(x), my_year(d), (1), äyear (d), 'it''s' FROM t", true),
+            ("SELECT Year\n(d)", false),
+            ("SELECT YEAR/* of */(d)", false),
+            ("SELECT 1 -- ;", false),
+            ("", true),
+        ] {
+            assert_eq!(matches!(translate(sql), Cow::Borrowed(_)), ours, "{sql}");
+            assert_eq!(translate(sql), translated(sql), "{sql}");
+        }
+        let calls = PARTS.iter().map(|(part, _)| format!("{part}(d)"));
+        let times = ["FLOOR(d TO DAY)", "timestampadd(DAY, 1, d)", "TIMESTAMPDIFF(DAY, d, d)"];
+        for call in calls.chain(times.map(str::to_owned)) {
+            assert_ne!(translate(&call), call);
+        }
     }
 
     #[test]
