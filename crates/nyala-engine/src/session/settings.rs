@@ -145,6 +145,8 @@ impl Settings {
         }
         let value = definition.accept(value, &self.0.defaults)?;
         match definition.place {
+            // Programs name the schema that they are in with each query.
+            Place::Schema if *self.0.schema == *value => return Ok(()),
             Place::Schema => self.values().schema = value.into(),
             Place::StatementTimeout => {
                 self.values().statement_timeout = timeout(value.parse().unwrap_or_default());

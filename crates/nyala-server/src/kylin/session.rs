@@ -32,9 +32,12 @@ pub fn schema_of(shared: &Shared, project: Option<&str>) -> Option<String> {
     if project.eq_ignore_ascii_case(ALL) {
         return None;
     }
-    let (snapshot, lower) = (shared.engine.catalog().snapshot(), project.to_lowercase());
-    let is_lower = !snapshot.schemas.contains(project) && snapshot.schemas.contains(&lower);
-    Some(if is_lower { lower } else { project.to_owned() })
+    let snapshot = shared.engine.catalog().snapshot();
+    if snapshot.schemas.contains(project) {
+        return Some(project.to_owned());
+    }
+    let lower = project.to_lowercase();
+    Some(if snapshot.schemas.contains(&lower) { lower } else { project.to_owned() })
 }
 
 /// A name in a statement.
