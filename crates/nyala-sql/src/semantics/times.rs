@@ -6,8 +6,9 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Between, Expr, ExprSchemable, cast};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, cast};
 
+use super::quotients::is_comparison;
 use super::{Meaning, Scope};
 
 /// The finest unit, which holds all others.
@@ -28,14 +29,17 @@ impl ExprPlanner for TimesOfOneUnit {
     }
 }
 
-/// For `BETWEEN` and `IN`, before DataFusion looks for a type of all sides.
+/// For `BETWEEN` and `IN`, also that of a subquery, before DataFusion looks for a type of all sides.
 impl Meaning for TimesOfOneUnit {
     fn name(&self) -> &'static str {
         "times_of_one_unit"
     }
 
     fn concerns(&self, expr: &Expr) -> bool {
-        matches!(expr, Expr::Between(_) | Expr::InList(_))
+        match expr {
+            Expr::BinaryExpr(binary) => is_comparison(binary.op),
+            other => matches!(other, Expr::Between(_) | Expr::InList(_)),
+        }
     }
 
     fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
@@ -45,6 +49,12 @@ impl Meaning for TimesOfOneUnit {
 
 fn of_one_unit(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if is_comparison(op) && differ([&*left, &*right].into_iter(), schema) =>
+        {
+            let [left, right] = [left, right].map(|side| Box::new(finest(*side)));
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+        }
         Expr::Between(Between { expr, negated, low, high })
             if differ([&*expr, &*low, &*high].into_iter(), schema) =>
         {

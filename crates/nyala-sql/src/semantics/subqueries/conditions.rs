@@ -86,7 +86,8 @@ impl Lowering<'_, '_> {
     /// IN and NOT IN as a condition: a join of DataFusion, if that has its meaning.
     fn membership(&mut self, within: InSubquery, is_whole: bool) -> Result<Expr> {
         let InSubquery { expr, subquery, negated } = within;
-        let within = InSubquery { expr: Box::new(self.operand(*expr)?), subquery, negated };
+        let expr = Box::new(self.operand(*expr)?);
+        let within = self.compared_as_equal(InSubquery { expr, subquery, negated })?;
         let schema = self.input.schema();
         let may_be_null = within.expr.nullable(schema).unwrap_or(true);
         let rows_may_be_null =

@@ -2,10 +2,8 @@
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, JoinType, Result};
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
-use super::super::driver::lower_operator;
 use super::Shared;
 use super::dependent::{Outer, outer_columns};
 
@@ -72,10 +70,5 @@ impl<'a, 'c> Lowering<'a, 'c> {
     pub fn set_input(&mut self, joined: LogicalPlan) {
         self.input = joined;
         (self.joins, self.changed) = (self.joins + 1, true);
-    }
-
-    /// A comparison that is made here, between the input and another plan.
-    pub fn settle_comparison(&self, comparison: Expr, other: &LogicalPlan) -> Result<Expr> {
-        lower_operator(comparison, &merge_schema(&[&self.input, other]), self.shared.config)
     }
 }

@@ -39,7 +39,7 @@ struct Rows {
     prefix: String,
     outer: Outer,
     plan: LogicalPlan,
-    /// The column that is compared.
+    /// The column that is compared, in the type of what it is compared with.
     value: Expr,
 }
 
@@ -55,7 +55,7 @@ impl Lowering<'_, '_> {
     /// IN or NOT IN as a value.
     pub fn within(&mut self, within: InSubquery) -> Result<Expr> {
         self.changed = true;
-        let InSubquery { expr, subquery, negated } = within;
+        let InSubquery { expr, subquery, negated } = self.compared_as_equal(within)?;
         let rows = self.rows_of(&subquery)?;
         let facts = match levels(&rows.plan)? < MAX_LEVELS {
             true => self.apart(&expr, rows)?,
@@ -98,7 +98,7 @@ impl Lowering<'_, '_> {
             .build()?;
         let values = outer.renamed(values, "v")?;
         let value = named(values.schema(), &column("value"))?;
-        let is_value = self.settle_comparison(same(expr.clone(), value.clone()), &values)?;
+        let is_value = same(expr.clone(), value.clone());
         self.join(&outer.with_suffix("v"), values, vec![is_value])?;
         Ok(Facts {
             has_value: value.is_not_null(),
@@ -115,7 +115,7 @@ impl Lowering<'_, '_> {
         let (value, copies) =
             (named(values.schema(), &column("value"))?, named(values.schema(), &column("copies"))?);
         let mut conditions = outer.belong(values.schema())?;
-        conditions.push(self.settle_comparison(same(expr.clone(), value.clone()), &values)?);
+        conditions.push(same(expr.clone(), value.clone()));
         let input = self.take_input()?;
         let mut columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
         columns.push(lit(true).alias(column("here")));

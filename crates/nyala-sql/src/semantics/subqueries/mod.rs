@@ -9,11 +9,12 @@
 //!         joins        conditions of joins, LATERAL
 //!         values       SELECT lists, aggregates, windows, ORDER BY
 //!            └─▶ lowering ─▶ existence    EXISTS
-//!                            membership   IN, NOT IN
+//!                            membership   IN, NOT IN, with sides from `compared`
 //!                            quantified   ANY, ALL
 //!                            scalars      (SELECT …)
 //! ```
 
+mod compared;
 mod conditions;
 mod dependent;
 mod existence;
@@ -40,7 +41,7 @@ use values::lower_values;
 /// What the rewrites of one plan share.
 #[derive(Debug)]
 pub struct Shared<'c> {
-    /// The joins that were made, which are numbered.
+    /// The joins and columns that were made, which are numbered.
     joins: usize,
     config: &'c ConfigOptions,
 }
