@@ -1,15 +1,12 @@
-//! Intervals that are equally long are equal: they are one group, and one of them is in a list of the other.
+//! Intervals that are equally long are equal: they are one group, and one row of a set.
 
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, Result};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
-use datafusion::logical_expr::expr::InSubquery;
-use datafusion::logical_expr::{
-    Aggregate, Distinct, DistinctOn, Expr, Join, LogicalPlan, Projection, Subquery,
-};
+use datafusion::logical_expr::{Aggregate, Distinct, DistinctOn, Expr, Join, LogicalPlan, Projection};
 
 use super::intervals::{is_interval, ordered};
 
@@ -17,7 +14,7 @@ use super::intervals::{is_interval, ordered};
 const LENGTH: &str = "__interval_length";
 const FIRST: &str = "__interval_first";
 
-/// Joins and finds intervals by their length, and drops those that are as long as another.
+/// Joins intervals by their length, and drops those that are as long as another.
 pub fn intervals_by_length(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     match node {
         LogicalPlan::Distinct(Distinct::All(input)) if has_interval(&input) => {
@@ -26,9 +23,6 @@ pub fn intervals_by_length(node: LogicalPlan) -> Result<Transformed<LogicalPlan>
         }
         LogicalPlan::Distinct(Distinct::On(on)) => Ok(distinct_by_length(on)),
         LogicalPlan::Join(join) => Ok(join_by_length(join)),
-        LogicalPlan::Filter(_) | LogicalPlan::Projection(_) => {
-            node.map_expressions(|expr| expr.transform_up(find_by_length))
-        }
         other => Ok(Transformed::no(other)),
     }
 }
@@ -104,20 +98,4 @@ fn join_by_length(mut join: Join) -> Transformed<LogicalPlan> {
     }
     let node = LogicalPlan::Join(join);
     if changed { Transformed::yes(node) } else { Transformed::no(node) }
-}
-
-fn find_by_length(expr: Expr) -> Result<Transformed<Expr>> {
-    let Expr::InSubquery(InSubquery { expr: value, subquery, negated }) = expr else {
-        return Ok(Transformed::no(expr));
-    };
-    let rows = &subquery.subquery;
-    let columns = rows.schema().columns();
-    let (true, [column]) = (has_interval(rows), columns.as_slice()) else {
-        return Ok(Transformed::no(Expr::InSubquery(InSubquery { expr: value, subquery, negated })));
-    };
-    let length = ordered(Expr::Column(column.clone())).alias(LENGTH);
-    let lengths = Projection::try_new(vec![length], Arc::clone(rows))?;
-    let subquery = Subquery { subquery: Arc::new(LogicalPlan::Projection(lengths)), ..subquery };
-    let found = InSubquery { expr: Box::new(ordered(*value)), subquery, negated };
-    Ok(Transformed::yes(Expr::InSubquery(found)))
 }

@@ -3,12 +3,10 @@
 //! Results that may have more than 38 digits, such as those of two roundings, have 256 bits. DataFusion 55 knows a common type of both
 //! in arithmetic alone: elsewhere it fails, or refuses the statement.
 
-use std::sync::Arc;
-
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Subquery, Union, cast};
+use datafusion::logical_expr::{Expr, ExprSchemable, Union, cast};
 
 use super::decimals::{CHOICES, one_kind};
 use super::quotients::{is_comparison, is_wide};
@@ -28,29 +26,16 @@ impl Meaning for DecimalsOfOneWidth {
         match expr {
             Expr::BinaryExpr(binary) => is_comparison(binary.op),
             Expr::ScalarFunction(call) => takes_one_type(call.func.name()),
-            Expr::Between(_)
-            | Expr::InList(_)
-            | Expr::Case(_)
-            | Expr::InSubquery(_)
-            | Expr::SetComparison(_) => true,
+            Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
             _ => false,
         }
     }
 
     fn rewrite(&self, mut expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
-        let changed = match &mut expr {
-            Expr::InSubquery(within) => widen_rows(&mut within.expr, &mut within.subquery, scope.schema)?,
-            Expr::SetComparison(compared) => {
-                widen_rows(&mut compared.expr, &mut compared.subquery, scope.schema)?
-            }
-            other => {
-                let mut changed = false;
-                for sides in sides_of(other) {
-                    changed |= widen(sides, scope.schema);
-                }
-                changed
-            }
-        };
+        let mut changed = false;
+        for sides in sides_of(&mut expr) {
+            changed |= widen(sides, scope.schema);
+        }
         Ok(Transformed::new_transformed(expr, changed))
     }
 }
@@ -114,27 +99,6 @@ fn widen(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
         *side = widened(std::mem::take(side), schema);
     }
     true
-}
-
-/// Casts a value, or the rows of the subquery that it is compared with. Tells whether it did.
-fn widen_rows(value: &mut Expr, rows: &mut Subquery, schema: &DFSchema) -> Result<bool> {
-    let plan = &rows.subquery;
-    let columns = plan.schema().columns();
-    let (Ok(of_value), [column]) = (value.get_type(schema), columns.as_slice()) else { return Ok(false) };
-    let column = Expr::Column(column.clone());
-    let of_rows = column.get_type(plan.schema())?;
-    if is_narrow(&of_value) && is_wide(&of_rows) {
-        *value = widened(std::mem::take(value), schema);
-        return Ok(true);
-    }
-    if !(is_wide(&of_value) && is_narrow(&of_rows)) {
-        return Ok(false);
-    }
-    let (relation, name) = column.qualified_name();
-    let cell = widened(column, plan.schema()).alias_qualified(relation, name);
-    let projection = Projection::try_new(vec![cell], Arc::clone(plan))?;
-    rows.subquery = Arc::new(LogicalPlan::Projection(projection));
-    Ok(true)
 }
 
 /// A decimal of 256 bits; other values as they are.
