@@ -29,7 +29,7 @@ pub fn is_of_one_row(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether the columns of a plan are those of tables, of which no rule makes constants.
+/// Whether the columns of a plan are those of tables, of which no rule makes constants, nor columns that are never NULL.
 pub fn has_stored_columns(plan: &LogicalPlan) -> bool {
     fn is_column(expr: &Expr) -> bool {
         match expr {
@@ -42,6 +42,8 @@ pub fn has_stored_columns(plan: &LogicalPlan) -> bool {
         LogicalPlan::Projection(projection) => {
             projection.expr.iter().all(is_column) && has_stored_columns(&projection.input)
         }
+        // An outer join makes columns NULL, and becomes an inner one where a condition drops the rows for which it did.
+        LogicalPlan::Join(join) if join.join_type.is_outer() => false,
         LogicalPlan::SubqueryAlias(_)
         | LogicalPlan::Subquery(_)
         | LogicalPlan::Filter(_)
