@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
+use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{ExprSchema, Result};
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, not,
 };
 
+use super::super::guards::is_volatile;
 use super::Shared;
 use super::lowering::Lowering;
-use super::scalars::perhaps_null;
-use super::shapes::{is_of_one_row, joins_by_conditions, without_limit};
+use super::shapes::{is_of_one_row, is_plain_column, joins_by_conditions, without_limit};
+use super::single::or_null;
 
 /// In a filter unknown means false, so that IN need not tell them apart below AND and OR.
 pub fn lower_filter(filter: Filter, shared: &mut Shared<'_>) -> Result<Transformed<LogicalPlan>> {
@@ -23,11 +24,11 @@ pub fn lower_filter(filter: Filter, shared: &mut Shared<'_>) -> Result<Transform
     let parts = split_conjunction_owned(filter.predicate).into_iter();
     let parts = parts.map(|part| lowering.condition(part, true)).collect::<Result<Vec<_>>>()?;
     let predicate = conjunction(parts).unwrap_or_else(|| lit(true));
-    let Lowering { input, joins, changed, .. } = lowering;
+    let Lowering { input, is_wider, changed, .. } = lowering;
     let filtered = LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?);
-    let plan = match joins {
-        0 => filtered,
-        _ => LogicalPlanBuilder::from(filtered).project(columns.into_iter().map(Expr::Column))?.build()?,
+    let plan = match is_wider {
+        false => filtered,
+        true => LogicalPlanBuilder::from(filtered).project(columns.into_iter().map(Expr::Column))?.build()?,
     };
     Ok(match changed {
         true => Transformed::yes(plan),
@@ -88,35 +89,27 @@ impl Lowering<'_, '_> {
         let InSubquery { expr, subquery, negated } = within;
         let expr = Box::new(self.operand(*expr)?);
         let within = self.compared_as_equal(InSubquery { expr, subquery, negated })?;
-        let schema = self.input.schema();
-        let may_be_null = within.expr.nullable(schema).unwrap_or(true);
-        let rows_may_be_null =
-            within.subquery.subquery.schema().fields().iter().any(|field| field.is_nullable());
-        let names_null =
-            within.expr.column_refs().into_iter().any(|column| schema.nullable(column).unwrap_or(true));
+        let rows = within.subquery.subquery.schema();
+        let may_be_null = rows.fields().iter().any(|field| field.is_nullable())
+            || within.expr.nullable(self.input.schema()).unwrap_or(true);
         let asks_outside = !within.subquery.outer_ref_columns.is_empty();
         // An anti-join that knows NULL compares one column of each side.
         let is_anti_join = is_whole && !asks_outside && within.expr.any_column_refs();
-        let is_right = !within.negated || !(may_be_null || rows_may_be_null) || is_anti_join;
+        let knows_null = within.negated && may_be_null;
+        let is_right = !knows_null || is_anti_join;
         if !is_right || !joins_by_conditions(&within.subquery)? {
             return self.within(within);
         }
-        if !within.negated || !may_be_null || names_null || rows_may_be_null {
-            return Ok(Expr::InSubquery(within));
-        }
         // DataFusion 55 asks the columns of both sides alone whether its anti-join must know NULL, and keeps the rows whose
         // expression is NULL over columns that are not (<https://github.com/apache/datafusion/issues/25024>; no release has the fix
-        // yet). A column that may be NULL, for all it is told, makes the join know NULL.
-        self.changed = true;
+        // yet). It asks once constants are folded: what may be NULL here may not be then, and an expression may have no column left,
+        // which it compares without NULL, too. So the expression is a column itself, and `or_null` keeps cubes from putting it in the
+        // place of the column again. A volatile expression is computed once for each row.
+        if !is_volatile(&within.expr) && (!knows_null || is_plain_column(&within.expr, &self.input)) {
+            return Ok(Expr::InSubquery(within));
+        }
         let InSubquery { expr, subquery, negated } = within;
-        Ok(Expr::InSubquery(InSubquery { expr, subquery: perhaps_null(subquery)?, negated }))
-    }
-
-    /// The value that is looked for in a subquery, where DataFusion joins no totals.
-    fn operand(&mut self, expr: Expr) -> Result<Expr> {
-        let takes_totals = std::mem::replace(&mut self.takes_totals, false);
-        let value = self.value(expr);
-        self.takes_totals = takes_totals;
-        value
+        let expr = Box::new(self.as_column(or_null(*expr))?);
+        Ok(Expr::InSubquery(InSubquery { expr, subquery, negated }))
     }
 }

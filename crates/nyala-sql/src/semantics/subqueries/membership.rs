@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
     not, when,
 };
 
+use super::super::guards::is_volatile;
 use super::dependent::{Outer, named, same};
 use super::lowering::Lowering;
 use super::shapes::first_column;
@@ -56,6 +57,8 @@ impl Lowering<'_, '_> {
     pub fn within(&mut self, within: InSubquery) -> Result<Expr> {
         self.changed = true;
         let InSubquery { expr, subquery, negated } = self.compared_as_equal(within)?;
+        // A join would compute it for each pair of rows.
+        let expr = if is_volatile(&expr) { self.as_column(*expr)? } else { *expr };
         let rows = self.rows_of(&subquery)?;
         let facts = match levels(&rows.plan)? < MAX_LEVELS {
             true => self.apart(&expr, rows)?,

@@ -59,7 +59,7 @@ impl Lowering<'_, '_> {
 }
 
 /// The subquery with columns that may be NULL, as far as DataFusion is told.
-pub fn perhaps_null(subquery: Subquery) -> Result<Subquery> {
+fn perhaps_null(subquery: Subquery) -> Result<Subquery> {
     let columns = subquery.subquery.schema().iter().map(|(qualifier, field)| {
         let column = Expr::from((qualifier, field));
         or_null(column).alias_qualified(qualifier.cloned(), field.name())

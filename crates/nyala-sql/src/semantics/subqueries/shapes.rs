@@ -1,13 +1,14 @@
 //! What a subquery is like: how many rows it has, where it asks for outer columns, and so whether DataFusion makes a join of it.
 
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{JoinType, Result, ScalarValue};
+use datafusion::common::{Column, JoinType, Result, ScalarValue};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, EmptyRelation, Expr, Limit, LogicalPlan, Operator, Subquery, lit,
 };
 
 use super::has_subquery;
+use super::single::or_null_function;
 
 /// The column of a subquery that has one.
 pub fn first_column(plan: &LogicalPlan) -> Expr {
@@ -52,6 +53,41 @@ pub fn has_stored_columns(plan: &LogicalPlan) -> bool {
         | LogicalPlan::Join(_)
         | LogicalPlan::Distinct(_) => plan.inputs().into_iter().all(has_stored_columns),
         _ => false,
+    }
+}
+
+/// Whether a value is a column that no projection computes, at most in another type: no expression comes in its place.
+pub fn is_plain_column(value: &Expr, plan: &LogicalPlan) -> bool {
+    match value {
+        Expr::Cast(cast) => is_plain_column(&cast.expr, plan),
+        Expr::Alias(alias) => is_plain_column(&alias.expr, plan),
+        Expr::Column(column) => is_plain(column, plan),
+        // No rule looks into it.
+        Expr::ScalarFunction(call) => call.name() == or_null_function().name(),
+        _ => false,
+    }
+}
+
+fn is_plain(column: &Column, plan: &LogicalPlan) -> bool {
+    let at = plan.schema().maybe_index_of_column(column);
+    match plan {
+        LogicalPlan::Projection(projection) => at
+            .and_then(|at| projection.expr.get(at))
+            .is_some_and(|expr| is_plain_column(expr, &projection.input)),
+        LogicalPlan::SubqueryAlias(alias) => at
+            .and_then(|at| alias.input.schema().columns().into_iter().nth(at))
+            .is_some_and(|column| is_plain(&column, &alias.input)),
+        LogicalPlan::Filter(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::Join(_)
+        | LogicalPlan::Distinct(Distinct::All(_)) => {
+            let mut inputs = plan.inputs().into_iter();
+            inputs
+                .find(|input| input.schema().has_column(column))
+                .is_some_and(|input| is_plain(column, input))
+        }
+        _ => true,
     }
 }
 

@@ -39,13 +39,13 @@ pub fn lower_values(node: LogicalPlan, shared: &mut Shared<'_>) -> Result<Transf
             exprs.collect::<Result<Vec<_>>>()?
         }
     };
-    let Lowering { input, joins, changed, .. } = lowering;
+    let Lowering { input, is_wider, changed, .. } = lowering;
     if !changed {
         return Ok(Transformed::no(node));
     }
     let keeps_input = matches!(node, LogicalPlan::Window(_) | LogicalPlan::Sort(_));
     let plan = node.with_new_exprs(exprs, vec![input])?;
-    Ok(Transformed::yes(match joins > 0 && keeps_input {
+    Ok(Transformed::yes(match is_wider && keeps_input {
         true => LogicalPlanBuilder::from(plan).project(columns.into_iter().map(Expr::Column))?.build()?,
         false => plan,
     }))
