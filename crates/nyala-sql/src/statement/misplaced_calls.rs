@@ -5,6 +5,8 @@
 
 use std::ops::ControlFlow;
 
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr as Planned, LogicalPlan};
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, GroupByExpr, JoinConstraint, JoinOperator, NamedWindowDefinition, NamedWindowExpr, Query,
@@ -56,6 +58,23 @@ impl MisplacedCalls {
     /// The error of the first call that is misplaced whatever the columns of tables are.
     pub fn check(&mut self) -> Result<()> {
         self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// Fails if GROUP BY in a plan computes such an item: no table has a column of its name.
+    pub fn check_groups(self, plan: &LogicalPlan) -> Result<()> {
+        let Some((_, misplaced)) = self.by_alias.into_iter().next() else { return Ok(()) };
+        let is_call =
+            |expr: &Planned| matches!(expr, Planned::AggregateFunction(_) | Planned::WindowFunction(_));
+        let mut is_grouped = false;
+        plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::Aggregate(aggregate) = node {
+                for expr in &aggregate.group_expr {
+                    is_grouped |= expr.exists(|expr| Ok(is_call(expr)))?;
+                }
+            }
+            Ok(if is_grouped { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if is_grouped { Err(misplaced) } else { Ok(()) }
     }
 
     /// The error of a statement that could not be planned: no table has the column that GROUP BY names, and the item of the name has

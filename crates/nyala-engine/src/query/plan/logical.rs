@@ -61,7 +61,11 @@ pub async fn logical_plan(statement: DfStatement, state: SessionState) -> Result
     let budget = budget_of(&state);
     let mut misplaced = MisplacedCalls::find(&statement, &|name| kind_of(&state, name));
     misplaced.check()?;
-    let raw = titles::plan(statement, &state).await.map_err(|error| misplaced.explain(error))?;
+    let raw = match titles::plan(statement, &state).await {
+        Ok(raw) => raw,
+        Err(error) => return Err(misplaced.explain(error)),
+    };
+    misplaced.check_groups(&raw)?;
     check_plan(&raw, budget)?;
     let gives_rows = !matches!(
         raw,
