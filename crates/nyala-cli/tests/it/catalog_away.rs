@@ -146,7 +146,7 @@ fn a_cube_is_altered_although_its_old_segments_cannot_be_dropped() {
     assert!(segments() < 10);
 }
 
-/// The node that was to run it lives, and nobody would end it.
+/// The job stays in the catalog as running while the node of its statement lives, so that node must end it.
 #[test]
 fn a_job_whose_beginning_was_not_confirmed_does_not_run_for_ever() {
     let shared = Shared::new();

@@ -148,7 +148,7 @@ async fn names_of_temporary_tables_follow_what_becomes_of_them() {
     for sql in ["ALTER TABLE sales SET SCHEMA public", into.as_str()] {
         test.error(sql, ErrorKind::Unsupported, "temporary schemas").await;
     }
-    // CASCADE takes the view along, whose name may mean another one then.
+    // CASCADE drops the temporary view too; its name then means the view in `public`.
     test.run("CREATE VIEW public.v AS SELECT id FROM public.sales").await;
     test.run("DROP TABLE sales CASCADE").await;
     check(&test, &[("SELECT count(*) FROM v", "3"), ("SELECT count(*) FROM sales", "3")]).await;

@@ -17,8 +17,8 @@ use std::time::Duration;
 const PING_EVERY: Duration = Duration::from_secs(3);
 /// How long the sign of life may take.
 const PING_WITHIN: Duration = Duration::from_secs(4);
-/// How long a peer may take nothing of what is written to it. One that lives reads whatever comes, also if its clients stop reading: each
-/// request has a window of its own.
+/// How long a write to a node may make no progress. A node that lives always reads its connection, even while its clients stop reading:
+/// each request has a flow-control window of its own.
 const TAKEN_WITHIN: Duration = PING_EVERY.saturating_add(PING_WITHIN);
 /// How long a connection may take, its handshakes included.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);

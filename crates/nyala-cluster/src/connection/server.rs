@@ -159,7 +159,7 @@ impl Stream for Accepted {
 /// for the node would go on for as long.
 struct NodeStream {
     stream: TlsStream<TcpStream>,
-    /// When writing fails; none while the node takes what is written.
+    /// The deadline of a write that makes no progress; none while writes succeed.
     fails: Option<Pin<Box<Sleep>>>,
 }
 

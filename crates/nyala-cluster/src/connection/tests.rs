@@ -30,7 +30,7 @@ use crate::identity::Identity;
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 /// Generous: the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Pings, and what is written, find within 7 seconds that a node hangs.
+/// A ping without an answer, or a write without progress, shows within 7 seconds that a node hangs.
 const NOTICED: Duration = Duration::from_secs(20);
 const CHUNK: usize = 64 << 10;
 const MIB: u64 = 1 << 20;
@@ -251,7 +251,7 @@ async fn requests_that_are_given_up_together_do_not_end_the_connection() {
     eventually("the end of all others", PATIENCE, || answers.open() == 1).await;
 }
 
-/// A node that asks so many times, and then neither reads nor answers pings, until what is returned is dropped.
+/// A node that sends `times` requests, and then neither reads nor answers pings until the sender that is returned is dropped.
 fn hang(address: SocketAddr, what: &'static str, times: usize) -> mpsc::Sender<()> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -271,8 +271,8 @@ fn hang(address: SocketAddr, what: &'static str, times: usize) -> mpsc::Sender<(
     sender
 }
 
-/// Such a node is not gone: its system goes on to confirm what it has room for. Of one that waits for an answer pings tell; to one that gets
-/// much nothing can be written any more, neither pings nor the end of the connection.
+/// The kernel of a stopped process goes on to acknowledge TCP segments until its buffers are full. A node that waits for an answer is found
+/// by pings. To a node that receives many rows, neither pings nor GOAWAY can be written any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_runs_for_a_node_that_hangs_ends() {
     let both = [("silent", 1), ("endless", 32)].map(|(what, times)| async move {

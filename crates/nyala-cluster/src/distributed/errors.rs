@@ -48,7 +48,8 @@ pub fn from_any(error: DataFusionError) -> QueryError {
     error.into()
 }
 
-/// The error that a library on a node has made, with the name of the node; none for those of statements, which tell what is to be told.
+/// The error of a library on another node, with the name of that node; none if the status holds an error of a statement, which is passed
+/// on as it is.
 pub fn of_library(node: &NodeId, status: &Status) -> Option<QueryError> {
     let details = status.details();
     if details.is_empty() {

@@ -99,13 +99,13 @@ where
     }
 }
 
-/// A request whose task has ended without an answer.
+/// The error of a request whose task panicked or was dropped before it gave an answer.
 fn lost(own: &NodeId, error: JoinError) -> QueryError {
     if error.is_panic() { QueryError::internal(error) } else { not_ready(own) }
 }
 
-/// Rows whose end is an error if the threads are gone that compute them. Tasks that are dropped with their threads close the channel of
-/// their rows, which the engine below takes for the end of the rows: a part of them would count as all.
+/// Ends a stream of rows with an error if the threads that compute them have stopped. A task that is dropped with its threads closes the
+/// channel of its rows, which datafusion-distributed takes for the end of the rows: some of the rows would count as all.
 fn cut_is_error(body: Body, own: NodeId, are_gone: impl Fn() -> bool + Send + 'static) -> Body {
     Body::new(body.map_frame(move |mut frame| {
         if let Some(trailers) = frame.trailers_mut()

@@ -92,14 +92,14 @@ pub struct Outcome {
     pub route: Option<Arc<Route>>,
     /// Whether the result cache answered.
     pub from_result_cache: bool,
-    /// What it has read of remote files.
+    /// Bytes that the statement has read of remote files.
     pub bytes: BytesRead,
 }
 
 impl Outcome {
     /// As it stands now.
     pub fn of(entry: &Entry) -> Self {
-        // What was known reads no file, and its operators need not be asked.
+        // A ready plan reads no remote file, so the metrics of its operators need not be added up.
         let bytes = if entry.was_known() { None } else { entry.bytes_read() };
         Self {
             query_id: entry.id,
@@ -135,7 +135,7 @@ pub struct Profile {
     pub rows: u64,
     /// How far it has come; none if that is not known, or if it has ended.
     pub progress: Option<Progress>,
-    /// What it has read of remote files; none of a ready plan, which reads none.
+    /// Bytes that the statement has read of remote files; none of a ready plan, which reads none.
     pub bytes: Option<BytesRead>,
     /// Peak memory, in bytes.
     pub peak_memory_bytes: usize,
