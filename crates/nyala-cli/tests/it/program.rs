@@ -132,10 +132,20 @@ fn text_of(file: &NamedTempFile) -> String {
 }
 
 /// Waits until something holds.
-pub fn eventually(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
+pub fn eventually(what: &str, within: Duration, holds: impl FnMut() -> bool) {
+    eventually_or_tell(what, within, holds, String::new);
+}
+
+/// Waits until something holds. If it does not, the failure tells the state of then, too.
+pub fn eventually_or_tell(
+    what: &str,
+    within: Duration,
+    mut holds: impl FnMut() -> bool,
+    state: impl Fn() -> String,
+) {
     let deadline = Instant::now() + within;
     while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within {within:?}");
+        assert!(Instant::now() < deadline, "{what}: not within {within:?}\n{}", state());
         sleep(Duration::from_millis(20));
     }
 }
