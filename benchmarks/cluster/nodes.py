@@ -75,9 +75,10 @@ class Cluster:
         cache: str = "2GiB",
         through_links: bool = False,
         single_node_rows: int | None = None,
+        slots: int = 0,
     ):
         self.links: dict[str, Link] | None = {} if through_links else None
-        self.single_node_rows = single_node_rows
+        self.single_node_rows, self.slots = single_node_rows, slots
         self.nyala, self.work, self.port, self.memory, self.cache = nyala, work, port, memory, cache
         self.postgres = Postgres(work)
         self.coordinators = [self._node(f"coordinator{i}", i, False) for i in range(coordinators)]
@@ -91,7 +92,7 @@ class Cluster:
             "node": {"listen": f"127.0.0.1:{port + 200}", "secret": SECRET, "executor": executor},
             "query": {"memory_limit_bytes": self.memory if executor else "1GiB"},
             # 64 streams on two cores wait longer than a dashboard would.
-            "admission.groups.default": {"queue_timeout_ms": 600_000},
+            "admission.groups.default": {"queue_timeout_ms": 600_000, "slots": self.slots},
         }
         if self.single_node_rows:
             sections["query"]["single_node_rows"] = self.single_node_rows

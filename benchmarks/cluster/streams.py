@@ -184,6 +184,7 @@ def main() -> None:
     arguments.add_argument("--executors", type=int, default=3)
     arguments.add_argument("--divide-all", action="store_true", help="divide also queries over few rows")
     arguments.add_argument("--memory", default="3GiB", help="memory limit of each executor's queries; coordinators have 1 GiB")
+    arguments.add_argument("--slots", type=int, default=0, help="slots of each coordinator; 0 for the default, two for each thread of executors")
     options = arguments.parse_args()
     nodes.stop_on_signals()
     lab.up(options.work)
@@ -191,7 +192,7 @@ def main() -> None:
     queries = json.loads(options.queries.read_text())
     cluster = nodes.Cluster(
         options.nyala, options.work, options.coordinators, options.executors, options.port, options.memory,
-        single_node_rows=1 if options.divide_all else None,
+        single_node_rows=1 if options.divide_all else None, slots=options.slots,
     )
     try:
         cluster.start()
