@@ -1,4 +1,4 @@
-//! The two dialects of Kylin's API.
+//! The three dialects of Kylin's API.
 
 use std::convert::Infallible;
 
@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 pub enum Dialect {
     /// Kylin up to version 4, and kylinpy: the bare value.
     Bare,
+    /// Kyligence 3, and kylinpy with `version=v2`: the objects of Kylin up to version 4 in an envelope. A list is in an object that
+    /// names it.
+    Named,
     /// Kylin 5: in an envelope.
     Envelope,
 }
@@ -37,28 +40,38 @@ impl Dialect {
         let is_new = |name: &str| {
             accept.split("application/vnd.apache.kylin-").skip(1).any(|version| version.starts_with(name))
         };
-        if is_new("v4") || is_new("v2") { Self::Envelope } else { Self::Bare }
+        match (is_new("v4"), is_new("v2")) {
+            (true, _) => Self::Envelope,
+            (false, true) => Self::Named,
+            (false, false) => Self::Bare,
+        }
+    }
+
+    /// Whether a value is in an envelope.
+    pub fn has_envelope(self) -> bool {
+        self != Self::Bare
     }
 
     /// A value.
     pub fn value(self, value: Value) -> Response {
-        let body = match self {
-            Self::Bare => value,
-            Self::Envelope => json!({ "code": "000", "data": value, "msg": "" }),
+        let body = match self.has_envelope() {
+            true => json!({ "code": "000", "data": value, "msg": "" }),
+            false => value,
         };
         Json(body).into_response()
     }
 
-    /// A list, of which a client may want a part.
-    pub fn list(self, all: Vec<Value>, page: Page) -> Response {
+    /// A list, of which a client may want a part. `name` tells what is in it.
+    pub fn list(self, name: &str, all: Vec<Value>, page: Page) -> Response {
         let total = all.len();
-        self.part(all.into_iter().skip(page.offset).take(page.limit).collect(), total, page)
+        self.part(name, all.into_iter().skip(page.offset).take(page.limit).collect(), total, page)
     }
 
     /// A part of a list that has `total` values.
-    pub fn part(self, part: Vec<Value>, total: usize, page: Page) -> Response {
+    pub fn part(self, name: &str, part: Vec<Value>, total: usize, page: Page) -> Response {
         match self {
             Self::Bare => self.value(Value::Array(part)),
+            Self::Named => self.value(json!({ name: part, "size": total })),
             Self::Envelope => self.value(json!({
                 "value": part,
                 "offset": page.number,
@@ -106,18 +119,44 @@ impl Page {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use axum::body::to_bytes;
+
     use super::*;
 
     #[test]
-    fn kylin_5_is_told_by_its_media_type() {
+    fn a_dialect_is_told_by_its_media_type() {
         for (accept, dialect) in [
             ("", Dialect::Bare),
             ("application/json, text/plain", Dialect::Bare),
             ("application/vnd.apache.kylin-v4-public+json", Dialect::Envelope),
             ("application/vnd.apache.kylin-v4+json", Dialect::Envelope),
-            ("application/vnd.apache.kylin-v2+json", Dialect::Envelope),
+            ("application/vnd.apache.kylin-v2+json", Dialect::Named),
+            ("application/vnd.apache.kylin-v2+json, application/vnd.apache.kylin-v4+json", Dialect::Envelope),
+            ("application/vnd.apache.kylin-v1+json", Dialect::Bare),
         ] {
             assert_eq!(Dialect::of(accept), dialect, "{accept}");
+        }
+    }
+
+    #[tokio::test]
+    async fn each_dialect_has_lists_in_its_own_form() {
+        for (dialect, expected) in [
+            (Dialect::Bare, json!([2, 3])),
+            (Dialect::Named, json!({ "code": "000", "data": { "cubes": [2, 3], "size": 4 }, "msg": "" })),
+            (
+                Dialect::Envelope,
+                json!({
+                    "code": "000",
+                    "data": { "value": [2, 3], "offset": 1, "limit": 2, "total_size": 4 },
+                    "msg": "",
+                }),
+            ),
+        ] {
+            let all = [0, 1, 2, 3].map(Value::from).to_vec();
+            let answer = dialect.list("cubes", all, Page::of_pages(Some(1), Some(2)));
+            let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+            assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), expected, "{dialect:?}");
         }
     }
 

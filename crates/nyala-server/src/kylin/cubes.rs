@@ -112,7 +112,7 @@ pub async fn list(
     for cube in cubes.iter().skip(page.offset).take(page.limit) {
         shown.push(shown_cube(&shared, &session, cube).await?);
     }
-    Ok(dialect.part(shown, cubes.len(), page))
+    Ok(dialect.part("cubes", shown, cubes.len(), page))
 }
 
 /// Cubes, as models.
@@ -132,7 +132,7 @@ pub async fn models(
         let described = Described::find(&shared, &cube.name).await.ok();
         shown.push(shown_model(cube, described.as_ref()));
     }
-    Ok(dialect.part(shown, cubes.len(), page))
+    Ok(dialect.part("models", shown, cubes.len(), page))
 }
 
 fn shown_model(cube: &Cube, described: Option<&Described>) -> Value {

@@ -26,6 +26,11 @@ pub async fn cube_desc(dialect: Dialect, of: NamedCube) -> Result<Response, Kyli
     Ok(dialect.value(of.described().await?.cube_desc(&of.cube)))
 }
 
+/// The same in the form of Kyligence 3, whose path has the project, too.
+pub async fn named_cube_desc(dialect: Dialect, of: NamedCube) -> Result<Response, KylinError> {
+    Ok(dialect.value(json!({ "cube": of.described().await?.cube_desc(&of.cube), "draft": null })))
+}
+
 /// The description of a model.
 pub async fn model_desc(dialect: Dialect, of: NamedCube) -> Result<Response, KylinError> {
     Ok(dialect.value(of.described().await?.model_desc(&of.cube)))

@@ -106,7 +106,7 @@ pub async fn list(
     let (wanted, page) = (Wanted::of(&shared, &asked)?, asked.page(dialect)?);
     let jobs = shared.engine.jobs().await?;
     let shown: Vec<Value> = wanted.chosen(&jobs).into_iter().map(|job| shown(job, dialect)).collect();
-    Ok(dialect.list(shown, page))
+    Ok(dialect.list("jobs", shown, page))
 }
 
 /// One job.
@@ -199,7 +199,7 @@ pub fn shown(job: &JobEntry, dialect: Dialect) -> Value {
     let end = job.ended_at_ms.unwrap_or(0);
     let duration = job.ended_at_ms.map_or(0, |end| end.saturating_sub(job.started_at_ms));
     match dialect {
-        Dialect::Bare => json!({
+        Dialect::Bare | Dialect::Named => json!({
             "uuid": id,
             "id": id,
             "name": format!("{} {cube}", job.kind.word()),
@@ -208,6 +208,7 @@ pub fn shown(job: &JobEntry, dialect: Dialect) -> Value {
             "progress": percent,
             "related_cube": cube,
             "display_cube_name": cube,
+            "project_name": job.cube.schema,
             "duration": duration / 1000,
             "exec_start_time": job.started_at_ms,
             "exec_end_time": end,

@@ -27,7 +27,7 @@ pub async fn user(Caller(options): Caller, dialect: Dialect) -> Response {
     });
     dialect.value(match dialect {
         Dialect::Bare => json!({ "userDetails": details }),
-        Dialect::Envelope => details,
+        Dialect::Named | Dialect::Envelope => details,
     })
 }
 
@@ -45,7 +45,7 @@ pub async fn projects(
     let schemas = rows(&session, &sql).await?;
     let names = schemas.into_iter().filter_map(|row| row.into_iter().next().flatten());
     let all = std::iter::once(ALL.to_owned()).chain(names).map(|name| json!({ "name": name, "uuid": name }));
-    Ok(dialect.list(all.collect(), asked.page(dialect)?))
+    Ok(dialect.list("projects", all.collect(), asked.page(dialect)?))
 }
 
 /// A table, and its columns.
@@ -125,7 +125,11 @@ pub async fn tables(
         });
         json!({ "database": table.schema, "name": table.name, "columns": columns.collect::<Vec<_>>() })
     });
-    Ok(dialect.list(shown.collect(), page))
+    Ok(match dialect {
+        // Kyligence 3 does not name this list.
+        Dialect::Named => dialect.value(shown.collect()),
+        Dialect::Bare | Dialect::Envelope => dialect.list("tables", shown.collect(), page),
+    })
 }
 
 impl Table {

@@ -1,11 +1,12 @@
 //! Kylin's REST API, for programs that were made for Kylin: its JDBC and ODBC drivers, kylinpy, and scripts that watch cubes and jobs.
 //!
 //! ```text
-//! request ─▶ Dialect (Kylin ≤ 4 or 5, by Accept) ─▶ session whose search path is the project ─▶ SQL of Calcite made ours ─▶ engine
-//!                                                         rows ─▶ texts of cells, in one JSON document ◀───────────────────┘
+//! request ─▶ Dialect (by Accept) ─▶ session whose search path is the project ─▶ SQL of Calcite made ours ─▶ engine
+//!                            rows ─▶ texts of cells, in one JSON document ◀────────────────────────────────────┘
 //! ```
 //!
-//! A project is a schema; the project `nyala` is all of them. Builds are statements that go on when the request has been answered.
+//! The dialects are those of Kylin up to version 4, of Kyligence 3, and of Kylin 5. A project is a schema; the project `nyala` is all of them.
+//! Builds are statements that go on when the request has been answered.
 
 mod answer;
 mod builds;

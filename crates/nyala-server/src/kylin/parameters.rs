@@ -65,7 +65,8 @@ impl Parameters {
         self.text(&["project", "projectName"])
     }
 
-    /// The part of a list that is wanted: counted in rows up to Kylin 4, in pages since. Clients that send both mean those of their dialect.
+    /// The part of a list that is wanted: counted in rows up to Kylin 4, in pages with an envelope. Clients that send both mean those of their
+    /// dialect.
     ///
     /// # Errors
     /// One of them is no number.
@@ -75,7 +76,7 @@ impl Parameters {
         let size = self.number(&["page_size", "pageSize"])?;
         let has_rows = offset.is_some() || limit.is_some();
         let has_pages = number.is_some() || size.is_some();
-        let in_pages = has_pages && (dialect == Dialect::Envelope || !has_rows);
+        let in_pages = has_pages && (dialect.has_envelope() || !has_rows);
         Ok(if in_pages { Page::of_pages(number, size) } else { Page::of_rows(offset, limit) })
     }
 }
@@ -106,6 +107,7 @@ mod tests {
         let both = "pageOffset=1&offset=4&limit=50000&pageSize=1000";
         assert_eq!(page(both, Dialect::Bare), Page::of_rows(Some(4), Some(50_000)));
         assert_eq!(page(both, Dialect::Envelope), Page::of_pages(Some(1), Some(1000)));
+        assert_eq!(page(both, Dialect::Named), Page::of_pages(Some(1), Some(1000)));
         assert_eq!(page("pageOffset=2&pageSize=10", Dialect::Bare), Page::of_pages(Some(2), Some(10)));
         assert_eq!(page("limit=7", Dialect::Envelope), Page::of_rows(None, Some(7)));
         assert_eq!(page("", Dialect::Envelope), Page::default());

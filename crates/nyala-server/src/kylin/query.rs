@@ -355,7 +355,7 @@ fn add_json(value: &impl Serialize, out: &mut Vec<u8>) {
 /// The beginning of an answer, to which its rows and its end are added.
 fn head(dialect: Dialect, schema: &Schema, names: &WrittenNames) -> Vec<u8> {
     let mut out = Vec::with_capacity(schema.fields().len() * COLUMN_BYTES + REST_BYTES);
-    if dialect == Dialect::Envelope {
+    if dialect.has_envelope() {
         out.extend_from_slice(b"{\"code\":\"000\",\"data\":");
     }
     out.extend_from_slice(b"{\"columnMetas\":");
@@ -372,7 +372,7 @@ fn add_tail(dialect: Dialect, end: &End, started: Instant, out: &mut Vec<u8>) {
     if let Some(brace) = out.get_mut(fields) {
         *brace = b',';
     }
-    if dialect == Dialect::Envelope {
+    if dialect.has_envelope() {
         out.extend_from_slice(b",\"msg\":\"\"}");
     }
 }
@@ -540,11 +540,11 @@ mod tests {
 
     #[test]
     fn the_end_closes_what_the_head_has_opened() {
-        for dialect in [Dialect::Bare, Dialect::Envelope] {
+        for dialect in [Dialect::Bare, Dialect::Named, Dialect::Envelope] {
             let mut body = head(dialect, &Schema::empty(), &WrittenNames::default());
             add_tail(dialect, &End::done(3), Instant::now(), &mut body);
             let whole: Value = serde_json::from_slice(&body).unwrap();
-            let answer = if dialect == Dialect::Bare { &whole } else { &whole["data"] };
+            let answer = if dialect.has_envelope() { &whole["data"] } else { &whole };
             assert_eq!(answer["affectedRowCount"], 3);
             assert_eq!(answer["isException"], false);
             assert_eq!(answer["results"], json!([]));

@@ -39,11 +39,12 @@ fn queries() -> Router<Shared> {
         .route("/query/{id}", delete(running::stop))
 }
 
-/// Of Kylin up to version 4.
+/// Of Kylin up to version 4, and of Kyligence 3.
 fn of_cubes() -> Router<Shared> {
     Router::new()
         .route("/cube_desc/{cube}", get(definition::cube_descs))
         .route("/cube_desc/{cube}/desc", get(definition::cube_desc))
+        .route("/cube_desc/{project}/{cube}", get(definition::named_cube_desc))
         .route("/cubes", get(cubes::list))
         .route("/cubes/{cube}", get(cubes::one).delete(cubes::remove))
         .route("/cubes/{cube}/sql", get(definition::sql))

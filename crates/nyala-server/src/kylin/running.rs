@@ -43,7 +43,7 @@ pub async fn list(
             "startTime": number(row, 4),
         })
     });
-    Ok(dialect.list(shown.collect(), Page::default()))
+    Ok(dialect.list("runningQueries", shown.collect(), Page::default()))
 }
 
 /// Ends a query.

@@ -189,7 +189,7 @@ pub async fn list(dialect: Dialect, asked: Parameters, of: NamedCube) -> Result<
     let (page, from, to) = (asked.page(dialect)?, asked.number(&["start"])?, asked.number(&["end"])?);
     let segments = of.segments().await?;
     let wanted = segments.iter().filter(|segment| segment.is_between(from, to));
-    Ok(dialect.list(wanted.map(Segment::shown).collect(), page))
+    Ok(dialect.list("segments", wanted.map(Segment::shown).collect(), page))
 }
 
 #[cfg(test)]
