@@ -152,7 +152,8 @@ fn cubes_are_switched_and_segments_deleted() {
     sql(
         &data,
         "CREATE CUBE years PARTITION BY RANGE (lo_orderdate) EVERY INTERVAL '1 year' AS \
-         SELECT lo_discount, sum(lo_tax) FROM lineorder GROUP BY lo_discount; BUILD CUBE years",
+         SELECT lo_discount, sum(lo_tax) FROM lineorder GROUP BY lo_discount; BUILD CUBE years; \
+         CREATE CUBE old_years AS SELECT lo_discount, count(*) FROM lineorder GROUP BY lo_discount",
     );
     let server = Server::start(&data);
     let done = |method: &str, path: &str, body: &str| {
@@ -160,6 +161,11 @@ fn cubes_are_switched_and_segments_deleted() {
         assert_eq!(status, 200, "{method} {path}: {answer}");
         answer
     };
+    // kylinpy takes the first cube for the one that it has named.
+    let listed = done("GET", "/cubes?cubeName=years", "");
+    let names: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|cube| cube["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["years", "old_years"]);
     let is_hit = || {
         let report = server.explain("SELECT lo_discount, sum(lo_tax) FROM lineorder GROUP BY lo_discount");
         report.starts_with("answered from cube `public.years`")

@@ -17,10 +17,13 @@ use super::segments::{Segment, segments_of};
 use super::session::{rows, schema_of, session_in, sql_name};
 use crate::http::{Caller, Shared};
 
-/// Whether a cube has the name that is asked for, or that is a part of its name.
-fn means(asked: &Parameters, cube: &Cube) -> bool {
-    let name = asked.text(&["model_name", "cubeName", "modelName"]).unwrap_or_default();
-    cube.is_called(name) || (!asked.flag("exact") && cube.name.name.contains(name))
+/// Keeps the cubes that have the name that is asked for, and those that have it as a part of theirs. The former come first: kylinpy takes
+/// the first cube for the one that it has named.
+fn choose(asked: &Parameters, cubes: &mut Vec<Cube>) {
+    let Some(name) = asked.text(&["model_name", "cubeName", "modelName"]) else { return };
+    let exact = asked.flag("exact");
+    cubes.retain(|cube| cube.is_called(name) || (!exact && cube.name.name.contains(name)));
+    cubes.sort_by_key(|cube| !cube.is_called(name));
 }
 
 /// A cube as `SHOW CUBES` tells it.
@@ -107,7 +110,7 @@ pub async fn list(
     let page = asked.page(dialect)?;
     let session = session_in(&shared, options, None)?;
     let mut cubes = all(&shared, &session, asked.project()).await?;
-    cubes.retain(|cube| means(&asked, cube));
+    choose(&asked, &mut cubes);
     let mut shown = Vec::new();
     for cube in cubes.iter().skip(page.offset).take(page.limit) {
         shown.push(shown_cube(&shared, &session, cube).await?);
@@ -125,7 +128,7 @@ pub async fn models(
     let page = asked.page(dialect)?;
     let session = session_in(&shared, options, None)?;
     let mut cubes = all(&shared, &session, asked.project()).await?;
-    cubes.retain(|cube| means(&asked, cube));
+    choose(&asked, &mut cubes);
     let mut shown = Vec::new();
     for cube in cubes.iter().skip(page.offset).take(page.limit) {
         // One that no longer fits its tables is listed, too.
@@ -194,4 +197,33 @@ pub async fn one(dialect: Dialect, of: NamedCube) -> Result<Response, KylinError
 pub async fn remove(dialect: Dialect, of: NamedCube) -> Result<Response, KylinError> {
     of.run(&format!("DROP CUBE {}", sql_name(of.name()))).await?;
     Ok(dialect.value(json!("")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_cube_of_a_name_comes_before_those_that_have_it_as_a_part_of_theirs() {
+        let chosen = |query: &str| {
+            let mut cubes = Vec::from(["a_years", "days", "years"].map(|name| Cube {
+                name: QualifiedName::new("shop", name),
+                state: String::new(),
+                answers: true,
+                source_rows: 0,
+                bytes: 0,
+                built_at_ms: 0,
+            }));
+            choose(&Parameters::of(&format!("/cubes?{query}").parse().unwrap()).unwrap(), &mut cubes);
+            cubes.into_iter().map(|cube| cube.name.name).collect::<Vec<_>>()
+        };
+        assert_eq!(chosen("cubeName=years"), ["years", "a_years"]);
+        assert_eq!(chosen("cubeName=shop.years"), ["years"]);
+        assert_eq!(chosen("model_name=years&exact=True"), ["years"]);
+        assert_eq!(chosen("modelName=s"), ["a_years", "days", "years"]);
+        // Without a name there is nothing to be exact about.
+        assert_eq!(chosen("exact=true&cubeName="), ["a_years", "days", "years"]);
+        assert_eq!(chosen("cubeName=weeks"), [""; 0]);
+    }
 }
