@@ -111,6 +111,33 @@ fn a_closed_connection_ends_its_query() {
     eventually("the query has ended", PATIENCE, || server.query(&running) == [["0"]]);
 }
 
+/// Names in quotes and capitals are looked up as they are written, but not again and again.
+#[test]
+fn names_in_capitals_are_planned_once() {
+    let server = Server::empty(&[]);
+    let ask = |sql: &str| {
+        let body = serde_json::json!({ "sql": sql, "project": "public" }).to_string();
+        let (status, answer) = call(server.http, "POST", "/query", &body);
+        assert_eq!((status, &answer["exceptionMessage"]), (200, &Value::Null), "{sql}");
+        answer
+    };
+    let shown = |most: u32| {
+        let answer = ask(&format!("SELECT \"N\" FROM \"SEEN\" WHERE \"N\" < {most}"));
+        (answer["columnMetas"][0]["label"].clone(), answer["results"].clone())
+    };
+    ask("CREATE VIEW seen AS SELECT 1 AS n");
+    for most in [5, 6, 7] {
+        assert_eq!(shown(most), ("N".into(), serde_json::json!([["1"]])));
+    }
+    // The first of them was tried as it is written.
+    let failed = "SELECT count(*) FROM system.query_log WHERE status = 'failed' AND query LIKE '%\"SEEN\"%' AND query NOT LIKE '%query_log%'";
+    assert_eq!(server.query(failed), [["1"]]);
+    // From now on there is a name as it is written.
+    ask("CREATE VIEW \"SEEN\" AS SELECT 2 AS \"N\"");
+    assert_eq!(shown(5), ("N".into(), serde_json::json!([["2"]])));
+    assert_eq!(server.query(failed), [["1"]]);
+}
+
 /// Values are empty, keys are there twice, and old ones beside new ones.
 #[test]
 fn urls_are_read_as_scripts_write_them() {

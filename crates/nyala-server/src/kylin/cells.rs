@@ -7,7 +7,7 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde::Serialize;
 
-use super::translate::WrittenNames;
+use super::names::WrittenNames;
 
 /// With exactly three digits: drivers take a shorter or a longer fraction for another one.
 const TIMESTAMP: &str = "%Y-%m-%d %H:%M:%S%.3f";

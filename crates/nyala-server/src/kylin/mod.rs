@@ -19,6 +19,7 @@ mod jobs;
 mod measure;
 mod metadata;
 mod named_cube;
+mod names;
 mod odbc;
 mod parameters;
 mod query;
@@ -28,6 +29,7 @@ mod running;
 mod segments;
 mod session;
 mod switches;
+mod tokens;
 mod translate;
 
 pub use error::{in_kylins_form, not_found};

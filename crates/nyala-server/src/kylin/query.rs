@@ -25,8 +25,9 @@ use serde_json::Value;
 use super::answer::Dialect;
 use super::cells::{columns_of, write_rows};
 use super::error::text_of;
+use super::names::{Lowered, WrittenNames, is_remembered, remember};
 use super::session::session_in;
-use super::translate::{WrittenNames, translate, with_lower_names};
+use super::translate::translate;
 use crate::http::{Caller, Shared, caller};
 
 /// Gathered before the first bytes leave.
@@ -163,7 +164,7 @@ pub async fn query(shared: &Shared, request: HttpRequest) -> Response {
         let request = parse(body)?;
         request.check_user(&options)?;
         let session = session_in(shared, options, request.project.as_deref())?;
-        let (answer, names) = execute(&session, &request).await?;
+        let (answer, names) = execute(shared, &session, &request).await?;
         Ok::<_, QueryError>((answer, names, request.part()))
     };
     match answered.await {
@@ -188,7 +189,7 @@ pub async fn prepare(
         let request = parse(body)?;
         request.check_user(&options)?;
         let session = session_in(&shared, options, request.project.as_deref())?;
-        let (prepared, names) = prepared(&session, &request.sql).await?;
+        let (prepared, names) = prepared(&shared, &session, &request).await?;
         let schema = prepared.schema().unwrap_or_else(|| Arc::new(Schema::empty()));
         Ok::<_, QueryError>(head(dialect, &schema, &names))
     };
@@ -204,14 +205,18 @@ fn parse(body: Result<Bytes, BytesRejection>) -> Result<Request, QueryError> {
     serde_json::from_slice(&body).map_err(|error| invalid(format!("request body: {error}")))
 }
 
-async fn execute(session: &Session, request: &Request) -> Result<(Answer, WrittenNames), QueryError> {
+async fn execute(
+    shared: &Shared,
+    session: &Session,
+    request: &Request,
+) -> Result<(Answer, WrittenNames), QueryError> {
     if request.forced_to_push_down {
         session.set("nyala.use_cubes", "off")?;
     }
     if request.forced_to_index {
         session.set("nyala.pushdown", "off")?;
     }
-    let (prepared, names) = prepared(session, &request.sql).await?;
+    let (prepared, names) = prepared(shared, session, request).await?;
     let needed = prepared.parameter_types();
     let given = request.params.as_deref().unwrap_or_default();
     if given.len() < needed.len() {
@@ -226,18 +231,31 @@ async fn execute(session: &Session, request: &Request) -> Result<(Answer, Writte
 
 /// The statement as it is written, or with names in lower case if its names are not known. Columns of the latter are shown by the names
 /// that the client wrote.
-async fn prepared(session: &Session, sql: &str) -> Result<(Prepared, WrittenNames), QueryError> {
-    let sql = translate(sql);
+async fn prepared(
+    shared: &Shared,
+    session: &Session,
+    request: &Request,
+) -> Result<(Prepared, WrittenNames), QueryError> {
+    let sql = translate(&request.sql);
+    let Some(lowered) = Lowered::of(&sql) else {
+        return Ok((read(session, &sql).await?, WrittenNames::default()));
+    };
+    let project = request.project.as_deref().unwrap_or_default();
+    let key = lowered.key(project, &shared.engine.catalog().snapshot());
+    if is_remembered(key) {
+        match read(session, &lowered.sql).await {
+            // What is remembered may be of another statement. So it tells only which of the two comes first.
+            Err(error) if is_unknown_name(&error) => {}
+            read => return Ok((read?, lowered.names)),
+        }
+    }
     match read(session, &sql).await {
         Err(error) if is_unknown_name(&error) => {
-            let lower = with_lower_names(&sql);
-            if lower == sql {
-                return Err(error);
-            }
             // The first error has the names as the client knows them.
-            let read = read(session, &lower).await;
+            let read = read(session, &lowered.sql).await;
             let prepared = read.map_err(|second| if is_unknown_name(&second) { error } else { second })?;
-            Ok((prepared, WrittenNames::of(&sql)))
+            remember(key);
+            Ok((prepared, lowered.names))
         }
         read => Ok((read?, WrittenNames::default())),
     }

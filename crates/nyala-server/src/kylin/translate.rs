@@ -14,29 +14,10 @@
 //! engine says what it thinks of it.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ops::Range;
 
 use super::odbc::{self, Unit};
-
-/// A piece of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token<'t> {
-    /// Letters, digits and `_`.
-    Word(&'t str),
-    /// Anything in quotes, quotes included.
-    Quoted(&'t str),
-    /// Spaces and comments.
-    Space(&'t str),
-    /// Any other character.
-    Mark(char),
-}
-
-impl Token<'_> {
-    fn is_word(&self, wanted: &str) -> bool {
-        matches!(self, Self::Word(word) if word.eq_ignore_ascii_case(wanted))
-    }
-}
+use super::tokens::{Token, is_of_word, tokens_of, trimmed};
 
 /// Functions of a time that give one part of it, and the part.
 const PARTS: [(&str, &str); 11] = [
@@ -103,93 +84,6 @@ fn translated(sql: &str) -> String {
     };
     translation.add(0..tokens.len(), 0);
     translation.text
-}
-
-/// The same with names in quotes in lower case: Kylin's are in capitals, ours mostly are not.
-pub fn with_lower_names(sql: &str) -> String {
-    let mut text = String::with_capacity(sql.len());
-    for token in tokens_of(sql) {
-        match token {
-            Token::Quoted(name) if name.starts_with('"') => text.push_str(&name.to_lowercase()),
-            Token::Word(other) | Token::Quoted(other) | Token::Space(other) => text.push_str(other),
-            Token::Mark(mark) => text.push(mark),
-        }
-    }
-    text
-}
-
-/// Names as a client has written them, by what [`with_lower_names`] made of them.
-#[derive(Debug, Default)]
-pub struct WrittenNames(HashMap<String, String>);
-
-impl WrittenNames {
-    /// The names in quotes of a text.
-    pub fn of(sql: &str) -> Self {
-        let mut names = HashMap::new();
-        for token in tokens_of(sql) {
-            let Token::Quoted(quoted) = token else { continue };
-            let name = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-            if let Some(name) = name.map(|name| name.replace("\"\"", "\"")) {
-                // Of several that differ in capitals only, the last one: they mean the same.
-                names.insert(name.to_lowercase(), name);
-            }
-        }
-        Self(names)
-    }
-
-    /// The name that a column is shown by.
-    pub fn shown<'n>(&'n self, name: &'n str) -> &'n str {
-        self.0.get(name).map_or(name, String::as_str)
-    }
-}
-
-fn tokens_of(sql: &str) -> Vec<Token<'_>> {
-    let mut tokens = Vec::new();
-    let mut rest = sql;
-    while let Some(first) = rest.chars().next() {
-        let length = length_of(rest, first);
-        let (text, after) = rest.split_at(length);
-        tokens.push(match first {
-            '\'' | '"' | '`' => Token::Quoted(text),
-            _ if is_space(first, rest) => Token::Space(text),
-            _ if is_of_word(first) => Token::Word(text),
-            _ => Token::Mark(first),
-        });
-        rest = after;
-    }
-    tokens
-}
-
-fn is_of_word(character: char) -> bool {
-    character.is_alphanumeric() || character == '_'
-}
-
-fn is_space(first: char, rest: &str) -> bool {
-    first.is_whitespace() || rest.starts_with("--") || rest.starts_with("/*")
-}
-
-/// Length of the first token in bytes; at least that of its first character.
-fn length_of(rest: &str, first: char) -> usize {
-    let until = |end: Option<usize>| end.unwrap_or(rest.len());
-    match first {
-        '\'' | '"' | '`' => quoted_length(rest, first),
-        _ if rest.starts_with("--") => until(rest.find('\n')),
-        _ if rest.starts_with("/*") => until(rest.find("*/").map(|end| end + 2)),
-        _ if first.is_whitespace() => until(rest.find(|c: char| !c.is_whitespace())),
-        _ if is_of_word(first) => until(rest.find(|c: char| !is_of_word(c))),
-        _ => first.len_utf8(),
-    }
-}
-
-/// Length of what is in quotes: a doubled quote stands for one.
-fn quoted_length(rest: &str, quote: char) -> usize {
-    let mut characters = rest.char_indices().skip(1).peekable();
-    while let Some((at, character)) = characters.next() {
-        if character == quote && characters.next_if(|(_, next)| *next == quote).is_none() {
-            return at + quote.len_utf8();
-        }
-    }
-    rest.len()
 }
 
 /// For each bracket that opens, where the one is that closes it. Found once, so that nested calls cost no more than others.
@@ -435,16 +329,6 @@ fn to_unit<'t>(inside: &[Token<'t>]) -> Option<(usize, &'t str)> {
     to.is_word("TO").then_some((trimmed(value).len(), *unit))
 }
 
-fn trimmed<'s, 't>(mut tokens: &'s [Token<'t>]) -> &'s [Token<'t>] {
-    while let [Token::Space(_), rest @ ..] = tokens {
-        tokens = rest;
-    }
-    while let [rest @ .., Token::Space(_)] = tokens {
-        tokens = rest;
-    }
-    tokens
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -533,20 +417,5 @@ mod tests {
         for call in calls.chain(times.map(str::to_owned)) {
             assert_ne!(translate(&call), call);
         }
-    }
-
-    #[test]
-    fn names_in_quotes_lose_their_capitals_and_texts_do_not() {
-        assert_eq!(
-            with_lower_names("SELECT \"PRICE\", 'Ä\"B\"' FROM \"DEFAULT\".\"KYLIN_SALES\""),
-            "SELECT \"price\", 'Ä\"B\"' FROM \"default\".\"kylin_sales\""
-        );
-    }
-
-    #[test]
-    fn columns_are_shown_by_the_names_that_the_client_wrote() {
-        let names = WrittenNames::of("SELECT sum(\"PRICE\") AS \"Total \"\"€\"\"\", '\"X\"' FROM \"SALES\"");
-        assert_eq!(names.shown("total \"€\""), "Total \"€\"");
-        assert_eq!((names.shown("price"), names.shown("x"), names.shown("n")), ("PRICE", "x", "n"));
     }
 }
