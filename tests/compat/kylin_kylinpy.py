@@ -192,6 +192,19 @@ def times_of_calcite():
         "{fn UCASE({fn CONVERT(d, SQL_VARCHAR)})}, {fn LOCATE('b', 'abc')} FROM (SELECT DATE '1997-03-31' AS d) AS t"
     )
     equal(rows(NEW, sql), [(30, -3, 5, "1997-03-31", 2)])
+    # A Wednesday. Weeks begin on Monday, as in Kylin 5.
+    sql = (
+        "SELECT CAST(FLOOR(d TO WEEK) AS DATE), CAST(CEIL(d TO WEEK) AS DATE), CAST(CEIL(FLOOR(d TO WEEK) TO WEEK) AS DATE), "
+        "CAST(CEIL(d TO QUARTER) AS DATE), CAST(FLOOR(d TO DECADE) AS DATE), CAST(CEIL(d TO CENTURY) AS DATE), CAST(FLOOR(d TO MILLENNIUM) AS DATE) "
+        "FROM (SELECT TIMESTAMP '1997-04-02 10:11:59.6' AS d) AS t"
+    )
+    days = ((1997, 3, 31), (1997, 4, 7), (1997, 3, 31), (1997, 7, 1), (1990, 1, 1), (2001, 1, 1), (1001, 1, 1))
+    equal(rows(OLD, sql), [tuple(datetime.date(*day) for day in days)])
+    sql = (
+        "SELECT WEEK(d), EXTRACT(WEEK FROM d), DAYOFWEEK(d), EXTRACT(DOW FROM d), SECOND(d), EXTRACT(SECOND FROM d), FLOOR(2.5), CEIL(2.5) "
+        "FROM (SELECT TIMESTAMP '1997-04-02 10:11:59.6' AS d) AS t"
+    )
+    equal(rows(NEW, sql), [(14, 14, 4, 4, 59, 59, 2, 3)])
     values = [{"className": "java.lang.Integer", "value": "2"}, {"className": "java.sql.Date", "value": "1997-03-31"}]
     answer = call(OLD, "post", "/query", json={"sql": "SELECT TIMESTAMPADD(DAY, ?, CAST(? AS DATE))", "params": values})
     equal((answer["exceptionMessage"], answer["results"]), (None, [["1997-04-02 00:00:00.000"]]))

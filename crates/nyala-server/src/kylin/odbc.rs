@@ -74,7 +74,7 @@ enum Length {
     Months(u32),
 }
 
-const UNITS: [Unit; 8] = [
+const UNITS: [Unit; 11] = [
     Unit { name: "SECOND", interval: "1 second", length: Length::Seconds(1) },
     Unit { name: "MINUTE", interval: "1 minute", length: Length::Seconds(60) },
     Unit { name: "HOUR", interval: "1 hour", length: Length::Seconds(3600) },
@@ -83,6 +83,9 @@ const UNITS: [Unit; 8] = [
     Unit { name: "MONTH", interval: "1 month", length: Length::Months(1) },
     Unit { name: "QUARTER", interval: "3 months", length: Length::Months(3) },
     Unit { name: "YEAR", interval: "1 year", length: Length::Months(12) },
+    Unit { name: "DECADE", interval: "10 years", length: Length::Months(120) },
+    Unit { name: "CENTURY", interval: "100 years", length: Length::Months(1200) },
+    Unit { name: "MILLENNIUM", interval: "1000 years", length: Length::Months(12_000) },
 ];
 
 impl Unit {
@@ -96,6 +99,20 @@ impl Unit {
     /// Whether its length in seconds differs.
     pub fn is_of_months(self) -> bool {
         matches!(self.length, Length::Months(_))
+    }
+
+    /// The last begin of a unit that is not after the time `$1`.
+    pub fn floor(self) -> String {
+        format!("date_trunc('{}', $1)", self.name.to_lowercase())
+    }
+
+    /// The first begin of a unit that is not before the time `$1`.
+    pub fn ceil(self) -> String {
+        let (name, length) = (self.name.to_lowercase(), self.interval);
+        // Times of Kylin's clients have no finer fraction.
+        format!(
+            "date_trunc('{name}', CAST($1 AS TIMESTAMP) + INTERVAL '{length}' - INTERVAL '1 microsecond')"
+        )
     }
 
     /// How many whole units lie between the times `$1` and `$2`.
@@ -141,5 +158,17 @@ mod tests {
         );
         assert!(difference("quarter").is_some_and(|text| text.ends_with(" / 3) AS BIGINT)")));
         assert_eq!(difference("SQL_TSI_FRAC_SECOND"), None);
+    }
+
+    #[test]
+    fn times_are_rounded_to_begins_of_units() {
+        let rounded = |name: &str| Unit::named(name).map(|unit| (unit.floor(), unit.ceil()));
+        let expected = (
+            "date_trunc('week', $1)",
+            "date_trunc('week', CAST($1 AS TIMESTAMP) + INTERVAL '7 days' - INTERVAL '1 microsecond')",
+        );
+        assert_eq!(rounded("Week"), Some((expected.0.to_owned(), expected.1.to_owned())));
+        assert!(rounded("MILLENNIUM").is_some_and(|(floor, _)| floor == "date_trunc('millennium', $1)"));
+        assert_eq!(rounded("WEEKS"), None);
     }
 }

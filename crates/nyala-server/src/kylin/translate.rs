@@ -5,10 +5,15 @@
 //! | `?` | `$1`, `$2`, … |
 //! | `{fn f(x)}`, `{d '…'}`, `{t '…'}`, `{ts '…'}` | `f(x)` or [our name of it](super::odbc), `DATE '…'`, `TIME '…'`, `TIMESTAMP '…'` |
 //! | `FLOOR(x TO MONTH)` | `date_trunc('month', x)` |
+//! | `CEIL(x TO MONTH)` | `date_trunc` of the last moment of the month that begins with x |
 //! | `TIMESTAMPADD(MONTH, n, x)` | `((x) + CAST(n AS BIGINT) * INTERVAL '1 month')` |
 //! | `TIMESTAMPDIFF(MONTH, x, y)` | the whole months between them |
 //! | `YEAR(x)`, `QUARTER(x)`, `WEEK(x)`, … | `date_part('year', x)`, … |
+//! | `EXTRACT(DOW FROM x)`, `EXTRACT(SECOND FROM x)` | the day of the week from 1, whole seconds |
 //! | a `;` at the end | nothing |
+//!
+//! Weeks begin on Monday, and `WEEK(x)` is the week of ISO 8601. Kylin 5 computes them so, by `date_trunc` and `weekofyear` of Spark. In
+//! Calcite they begin on Sunday, but only since version 1.16 of its Avatica; Kylin 5 has 1.10.
 //!
 //! Texts are cut into tokens, and what is in quotes or a comment stays as it is. Whatever is not in the table goes on unchanged, and the
 //! engine says what it thinks of it.
@@ -34,8 +39,11 @@ const PARTS: [(&str, &str); 11] = [
     ("SECOND", "second"),
 ];
 
-/// The other functions that are called otherwise here.
-const TIMES: [&str; 3] = ["FLOOR", "TIMESTAMPADD", "TIMESTAMPDIFF"];
+/// The other functions that are called otherwise here, or with some arguments.
+const TIMES: [&str; 6] = ["FLOOR", "CEIL", "CEILING", "EXTRACT", "TIMESTAMPADD", "TIMESTAMPDIFF"];
+
+/// Parts that EXTRACT gives otherwise here.
+const EXTRACTED: [(&str, &str); 2] = [("DOW", "dow"), ("SECOND", "second")];
 
 /// Deepest nesting of translated functions: each level is a call of this process.
 const MAX_DEPTH: usize = 50;
@@ -253,29 +261,47 @@ impl<'t> Translation<'t> {
 
     /// A call of a function with these arguments, if it is one of the table.
     fn add_call(&mut self, name: &str, inside: Range<usize>, depth: usize) -> bool {
-        if name.eq_ignore_ascii_case("FLOOR")
-            && let Some((value, unit)) = to_unit(self.slice(inside.clone()))
-        {
-            self.text.push_str(&format!("date_trunc('{}', ", unit.to_lowercase()));
-            let start = inside.start + self.spaces(inside.clone());
-            self.add(start..start + value, depth + 1);
-            self.text.push(')');
-            return true;
+        let is = |known: &str| known.eq_ignore_ascii_case(name);
+        if is("FLOOR") {
+            return self.add_rounded(Unit::floor, inside, depth);
         }
-        if name.eq_ignore_ascii_case("TIMESTAMPADD") || name.eq_ignore_ascii_case("TIMESTAMPDIFF") {
+        if is("CEIL") || is("CEILING") {
+            return self.add_rounded(Unit::ceil, inside, depth);
+        }
+        if is("EXTRACT") {
+            return self.add_extract(inside, depth);
+        }
+        if is("TIMESTAMPADD") || is("TIMESTAMPDIFF") {
             return self.add_times(name, inside, depth);
         }
-        let Some((_, part)) = PARTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) else {
-            return false;
-        };
+        let Some(part) = part_named(&PARTS, name) else { return false };
         let arguments = self.arguments(inside);
         if arguments.len() != 1 {
             return false;
         }
-        let number = format!("CAST(date_part('{part}', $1) AS BIGINT)");
-        // Calcite's week begins with Sunday as 1.
-        let number = if *part == "dow" { format!("({number} + 1)") } else { number };
-        self.add_template(&number, &arguments, depth);
+        self.add_template(&template_of(part), &arguments, depth);
+        true
+    }
+
+    /// A time that is rounded to a unit: `value TO unit`. A number is rounded by the function of the same name.
+    fn add_rounded(&mut self, template: fn(Unit) -> String, inside: Range<usize>, depth: usize) -> bool {
+        let Some((value, unit)) = to_unit(self.slice(inside.clone())) else { return false };
+        let start = inside.start + self.spaces(inside);
+        let value = start..start + value;
+        self.add_template(&template(unit), std::slice::from_ref(&value), depth);
+        true
+    }
+
+    /// A part of a time: `part FROM value`.
+    fn add_extract(&mut self, inside: Range<usize>, depth: usize) -> bool {
+        let first = inside.start + self.spaces(inside.clone());
+        let from = first + 1 + self.spaces(first + 1..inside.end);
+        let [Some(Token::Word(part)), Some(word)] = [first, from].map(|at| self.tokens.get(at)) else {
+            return false;
+        };
+        let Some(part) = part_named(&EXTRACTED, part).filter(|_| word.is_word("FROM")) else { return false };
+        let value = from + 1..inside.end;
+        self.add_template(&template_of(part), std::slice::from_ref(&value), depth);
         true
     }
 
@@ -321,12 +347,26 @@ impl<'t> Translation<'t> {
 }
 
 /// The number of tokens of the value, without spaces around it, and the unit in `value TO unit`.
-fn to_unit<'t>(inside: &[Token<'t>]) -> Option<(usize, &'t str)> {
+fn to_unit(inside: &[Token<'_>]) -> Option<(usize, Unit)> {
     let (last, before) = trimmed(inside).split_last()?;
     let Token::Word(unit) = last else { return None };
-    Unit::named(unit)?;
+    let unit = Unit::named(unit)?;
     let (to, value) = trimmed(before).split_last()?;
-    to.is_word("TO").then_some((trimmed(value).len(), *unit))
+    to.is_word("TO").then_some((trimmed(value).len(), unit))
+}
+
+fn part_named(parts: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
+    parts.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, part)| *part)
+}
+
+/// The text of ours for a part of the time `$1`.
+fn template_of(part: &str) -> String {
+    match part {
+        // Calcite counts the days of a week from Sunday as 1, and whole seconds. A cast would round them, up to 60.
+        "dow" => "(CAST(date_part('dow', $1) AS BIGINT) + 1)".to_owned(),
+        "second" => "CAST(trunc(date_part('second', $1)) AS BIGINT)".to_owned(),
+        part => format!("CAST(date_part('{part}', $1) AS BIGINT)"),
+    }
 }
 
 #[cfg(test)]
@@ -365,7 +405,15 @@ mod tests {
             "CAST(FLOOR(CAST(x AS TIMESTAMP) TO MONTH) AS DATE)",
             "CAST(date_trunc('month', CAST(x AS TIMESTAMP)) AS DATE)",
         );
-        check("FLOOR(price / 2)", "FLOOR(price / 2)");
+        check("FLOOR(price / 2), CEIL (a), ceiling(b)", "FLOOR(price / 2), CEIL (a), ceiling(b)");
+        check("floor( d TO sql_tsi_week )", "date_trunc('week', d)");
+        check("FLOOR(d TO DECADE)", "date_trunc('decade', d)");
+        check(
+            "CEIL(FLOOR(d TO DAY) TO QUARTER), CEILING(? TO century)",
+            "date_trunc('quarter', CAST(date_trunc('day', d) AS TIMESTAMP) + INTERVAL '3 months' - INTERVAL '1 microsecond'), \
+             date_trunc('century', CAST($1 AS TIMESTAMP) + INTERVAL '100 years' - INTERVAL '1 microsecond')",
+        );
+        check("FLOOR(d TO DAYS), CEIL(a TO b)", "FLOOR(d TO DAYS), CEIL(a TO b)");
         check("TIMESTAMPADD(WEEK, -1, d)", "((d) + CAST(-1 AS BIGINT) * INTERVAL '7 days')");
         check(
             "TIMESTAMPADD(SQL_TSI_QUARTER, ?, FLOOR(d TO YEAR))",
@@ -385,6 +433,15 @@ mod tests {
         check(
             "QUARTER(d), week (d)",
             "CAST(date_part('quarter', d) AS BIGINT), CAST(date_part('week', d) AS BIGINT)",
+        );
+        check("SECOND(d)", "CAST(trunc(date_part('second', d)) AS BIGINT)");
+        check(
+            "EXTRACT(DOW FROM d), extract( second\nfrom FLOOR(d TO DAY))",
+            "(CAST(date_part('dow', d) AS BIGINT) + 1), CAST(trunc(date_part('second', date_trunc('day', d))) AS BIGINT)",
+        );
+        check(
+            "EXTRACT(YEAR FROM FLOOR(d TO DAY)), EXTRACT(DOW), EXTRACT(), extract(dow, d)",
+            "EXTRACT(YEAR FROM date_trunc('day', d)), EXTRACT(DOW), EXTRACT(), extract(dow, d)",
         );
         check("SELECT year, month FROM t", "SELECT year, month FROM t");
         check("YEAR(), YEAR(a, b)", "YEAR(), YEAR(a, b)");
@@ -413,7 +470,14 @@ mod tests {
             assert_eq!(translate(sql), translated(sql), "{sql}");
         }
         let calls = PARTS.iter().map(|(part, _)| format!("{part}(d)"));
-        let times = ["FLOOR(d TO DAY)", "timestampadd(DAY, 1, d)", "TIMESTAMPDIFF(DAY, d, d)"];
+        let times = [
+            "FLOOR(d TO DAY)",
+            "CEIL(d TO DAY)",
+            "ceiling(d TO DAY)",
+            "EXTRACT(DOW FROM d)",
+            "timestampadd(DAY, 1, d)",
+            "TIMESTAMPDIFF(DAY, d, d)",
+        ];
         for call in calls.chain(times.map(str::to_owned)) {
             assert_ne!(translate(&call), call);
         }
