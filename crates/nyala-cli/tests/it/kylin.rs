@@ -193,6 +193,17 @@ fn cubes_are_switched_and_segments_deleted() {
     let names: Vec<&str> =
         listed.as_array().unwrap().iter().map(|cube| cube["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["years", "old_years"]);
+    // Cells of the cuboid, also from a ready plan, and rows of the table.
+    let scanned = |pushed_down: bool| {
+        let sql = "SELECT lo_discount, sum(lo_tax) FROM lineorder GROUP BY lo_discount";
+        let body = serde_json::json!({ "sql": sql, "forcedToPushDown": pushed_down }).to_string();
+        done("POST", "/query", &body)["totalScanCount"].to_string()
+    };
+    for _ in 0..4 {
+        let cells = server.query("SELECT rows FROM system.cuboids WHERE cube = 'years'");
+        assert_eq!(cells, [[scanned(false)]]);
+    }
+    assert_eq!(server.query("SELECT count(*) FROM lineorder"), [[scanned(true)]]);
     let is_hit = || {
         let report = server.explain("SELECT lo_discount, sum(lo_tax) FROM lineorder GROUP BY lo_discount");
         report.starts_with("answered from cube `public.years`")

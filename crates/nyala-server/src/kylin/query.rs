@@ -312,7 +312,7 @@ impl End {
             cube: answered_from.unwrap_or_default(),
             push_down: answered_from.is_none() && self.error.is_none(),
             partial: self.partial,
-            total_scan_count: 0,
+            total_scan_count: outcome.map_or(0, |outcome| outcome.rows_read),
             total_scan_bytes: bytes.memory + bytes.disk + bytes.store,
             result_row_count: self.rows,
             hit_exception_cache: false,
@@ -421,7 +421,8 @@ async fn of_rows(
     dialect: Dialect,
     started: Instant,
 ) -> Response {
-    let mut writer = Writer { rows, part, batch: None, written: 0, dialect, started, ended: false };
+    let mut writer =
+        Writer { rows, part, batch: None, written: 0, outcome: None, dialect, started, ended: false };
     while ahead.len() < AHEAD_BYTES {
         if !writer.add_chunk(&mut ahead).await {
             return respond(Body::from(ahead));
@@ -442,6 +443,8 @@ struct Writer {
     /// Rows of the last batch that are not written.
     batch: Option<arrow::record_batch::RecordBatch>,
     written: u64,
+    /// What was known of the statement when the client had enough rows. Afterwards the operators, which count what they read, are gone.
+    outcome: Option<Outcome>,
     dialect: Dialect,
     started: Instant,
     ended: bool,
@@ -465,7 +468,8 @@ impl Writer {
             }
         };
         self.ended = true;
-        let (rows, outcome) = (self.written, Some(self.rows.outcome()));
+        let (rows, outcome) =
+            (self.written, Some(self.outcome.take().unwrap_or_else(|| self.rows.outcome())));
         add_tail(self.dialect, &End { rows, outcome, ..end }, self.started, out);
         true
     }
@@ -473,6 +477,7 @@ impl Writer {
     /// Adds some rows; false if there are no more, or no more are wanted.
     async fn add_rows(&mut self, out: &mut Vec<u8>) -> Result<bool, QueryError> {
         if self.part.most == 0 {
+            self.outcome = Some(self.rows.outcome());
             self.rows.enough();
             return Ok(false);
         }

@@ -97,6 +97,7 @@ pub struct Entry {
     /// Rows that it is estimated to read; 0 if that is not known.
     rows_total: AtomicU64,
     bytes_read: OnceLock<BytesRead>,
+    rows_read: OnceLock<u64>,
     live: Mutex<Live>,
     end: OnceLock<End>,
 }
@@ -125,6 +126,7 @@ impl Entry {
             route: OnceLock::new(),
             rows_total: AtomicU64::new(0),
             bytes_read: OnceLock::new(),
+            rows_read: OnceLock::new(),
             live: Mutex::new(Live { plan: None, cancel: Some(cancel) }),
             end: OnceLock::new(),
         }
@@ -247,6 +249,12 @@ impl Entry {
         self.bytes_read.get().copied().or_else(now)
     }
 
+    /// Rows that its scans have given. None without a plan of its own, or if the rows of that were not counted.
+    pub fn rows_read(&self) -> Option<u64> {
+        let now = || self.plan().map(|plan| rows_read(plan.as_ref()));
+        self.rows_read.get().copied().or_else(now)
+    }
+
     pub fn plan(&self) -> Option<Arc<dyn ExecutionPlan>> {
         self.live().plan.clone()
     }
@@ -293,6 +301,7 @@ impl Entry {
         if let Some(plan) = self.plan() {
             // The last work of a statement counts.
             let _ = self.bytes_read.set(BytesRead::of(plan.as_ref()));
+            let _ = self.rows_read.set(rows_read(plan.as_ref()));
         }
         self.forget_plan();
     }

@@ -27,6 +27,12 @@ impl Route {
         Self { aggregations: report.blocks.clone(), nodes: nodes.to_owned(), answered_from }
     }
 
+    /// Cells of cuboids, and rows of tables where no segment holds them, that its aggregations read at most.
+    pub fn most_cells(&self) -> u64 {
+        let chosen = self.aggregations.iter().filter_map(|aggregation| aggregation.chosen.as_ref());
+        chosen.fold(0, |cells, chosen| cells.saturating_add(chosen.rows))
+    }
+
     /// The first reason why a cube does not answer an aggregation that no cube answers.
     pub fn miss_reason(&self) -> Option<String> {
         let missed = self.aggregations.iter().find(|aggregation| aggregation.chosen.is_none())?;
@@ -94,18 +100,27 @@ pub struct Outcome {
     pub from_result_cache: bool,
     /// Bytes that the statement has read of remote files.
     pub bytes: BytesRead,
+    /// Rows that scans have given, or the cells of cuboids that were read at most if these are more.
+    pub rows_read: u64,
 }
 
 impl Outcome {
     /// As it stands now.
     pub fn of(entry: &Entry) -> Self {
-        // A ready plan reads no remote file, so the metrics of its operators need not be added up.
-        let bytes = if entry.was_known() { None } else { entry.bytes_read() };
+        let (route, from_result_cache) = (entry.route().cloned(), entry.was_given_again());
+        let cells = route.as_ref().filter(|_| !from_result_cache).map_or(0, |route| route.most_cells());
+        // A ready plan reads no remote file and no table, so the metrics of its operators need not be added up.
+        let (bytes, rows) = match entry.was_known() {
+            true => (None, None),
+            false => (entry.bytes_read(), entry.rows_read()),
+        };
         Self {
             query_id: entry.id,
-            route: entry.route().cloned(),
-            from_result_cache: entry.was_given_again(),
+            route,
+            from_result_cache,
             bytes: bytes.unwrap_or_default(),
+            // Scans of memory give groups where they have made these of cells.
+            rows_read: rows.unwrap_or(0).max(cells),
         }
     }
 }
@@ -165,5 +180,42 @@ impl Profile {
             bytes: entry.bytes_read(),
             peak_memory_bytes: entry.peak_memory_bytes(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nyala_cube::cube::Chosen;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    fn answered_from(cells: u64) -> BlockReport {
+        let chosen = Chosen {
+            cube: "public.sales".to_owned(),
+            cuboids: Vec::new(),
+            segments: None,
+            joined: Vec::new(),
+            raw: None,
+            lacking: None,
+            live: false,
+            rows: cells,
+        };
+        BlockReport { chosen: Some(chosen), misses: Vec::new() }
+    }
+
+    #[test]
+    fn an_answer_has_read_the_cells_of_its_cuboids_but_not_from_the_result_cache() {
+        let missed = BlockReport { chosen: None, misses: Vec::new() };
+        let aggregations = vec![answered_from(70), missed, answered_from(7)];
+        let route = Arc::new(Route { aggregations, ..Route::default() });
+        let entry = Entry::new(1, "SELECT 1", Arc::default(), CancellationToken::new());
+        assert_eq!(Outcome::of(&entry).rows_read, 0);
+        entry.takes(Arc::clone(&route));
+        assert_eq!(Outcome::of(&entry).rows_read, 77);
+        entry.is_given_again();
+        assert_eq!(Outcome::of(&entry).rows_read, 0);
+        let endless = Route { aggregations: vec![answered_from(u64::MAX); 2], ..Route::default() };
+        assert_eq!(endless.most_cells(), u64::MAX);
     }
 }
