@@ -138,6 +138,43 @@ fn names_in_capitals_are_planned_once() {
     assert_eq!(server.query(failed), [["1"]]);
 }
 
+#[test]
+fn each_project_has_a_history_of_its_own() {
+    let server = Server::empty(&[]);
+    let ask = |project: &str, sql: &str| {
+        let body = serde_json::json!({ "sql": sql, "project": project }).to_string();
+        call(server.http, "POST", "/query", &body).1
+    };
+    ask("nyala", "CREATE SCHEMA shop");
+    for number in 0..12 {
+        ask("SHOP", &format!("SELECT {number} AS n"));
+    }
+    assert_eq!(ask("shop", "SELECT n FROM nothing")["isException"], true);
+    ask("public", "SELECT 100 AS n");
+    let history = |query: &str| {
+        let (status, answer) = call(server.http, "GET", &format!("/query/query_histories?{query}"), "");
+        assert_eq!(status, 200, "{query}: {answer}");
+        let shown = answer["query_histories"].as_array().unwrap();
+        let texts: Vec<String> =
+            shown.iter().map(|query| query["sql_text"].as_str().unwrap().to_owned()).collect();
+        (answer["size"].as_u64().unwrap(), texts)
+    };
+    let (size, first) = history("project=shop");
+    assert_eq!((size, first.len()), (13, 10));
+    assert_eq!((first[0].as_str(), first[1].as_str()), ("SELECT n FROM nothing", "SELECT 11 AS n"));
+    assert_eq!(history("project=SHOP&page_offset=1").1, ["SELECT 2 AS n", "SELECT 1 AS n", "SELECT 0 AS n"]);
+    let two = (13, vec!["SELECT 10 AS n".to_owned(), "SELECT 9 AS n".to_owned()]);
+    assert_eq!(history("project=shop&page_offset=1&page_size=2"), two);
+    assert_eq!(history("project=shop&offset=1&limit=2"), two);
+    let (_, everything) = history("project=nyala&page_size=1000");
+    for text in ["SELECT 100 AS n", "SELECT 0 AS n"] {
+        assert!(everything.iter().any(|known| known == text), "{text}: {everything:?}");
+    }
+    assert_eq!(history("project=nowhere"), (0, vec![]));
+    let others = history("project=public&page_size=1000").1;
+    assert!(!others.iter().any(|text| text == "SELECT 0 AS n"), "{others:?}");
+}
+
 /// Values are empty, keys are there twice, and old ones beside new ones.
 #[test]
 fn urls_are_read_as_scripts_write_them() {
@@ -153,7 +190,7 @@ fn urls_are_read_as_scripts_write_them() {
         ("GET", "/cubes?limit=many", "`limit` is `many`"),
         ("GET", "/jobs?statuses=done", "`done` is no state of jobs"),
         ("GET", "/jobs?time_filter=7", "time filter 7 is none of"),
-        ("GET", "/query/query_histories?page_size=-1", "`page_size` or `pageSize` is `-1`"),
+        ("GET", "/query/query_histories?page_size=-1", "`page_size` or `pageSize` or `limit` is `-1`"),
         ("PUT", "/jobs/status?action=DISCARD", "name the jobs to end"),
         ("GET", "/cubes/%ff", ""),
     ] {

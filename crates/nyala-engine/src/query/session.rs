@@ -194,13 +194,21 @@ impl Session {
     /// Begins a further part of a running statement: cancelling the part ends the statement.
     pub(crate) fn begin(&self, text: &str, deadline: &Deadline) -> Running {
         let Observed { counters, registry, .. } = &self.engine.observed;
-        Running::begin(counters, registry, text, &self.options, deadline.token().clone())
+        let running = Running::begin(counters, registry, text, &self.options, deadline.token().clone());
+        running.entry().is_in(self.schema_of_names());
+        running
     }
 
     /// The same for a statement that is only prepared.
     pub(crate) fn begin_to_prepare(&self, text: &str, deadline: &Deadline) -> Preparing {
         let Observed { counters, registry, .. } = &self.engine.observed;
-        Preparing::begin(counters, registry, text, &self.options, deadline.token().clone())
+        let preparing = Preparing::begin(counters, registry, text, &self.options, deadline.token().clone());
+        preparing.entry().is_in(self.schema_of_names());
+        preparing
+    }
+
+    fn schema_of_names(&self) -> Arc<str> {
+        Arc::clone(self.settings.lock().unwrap_or_else(PoisonError::into_inner).schema())
     }
 
     /// Logs a statement that failed before it ran.

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::answer::{Dialect, Page};
 use super::error::KylinError;
 use super::parameters::Parameters;
-use super::session::{rows, session_in};
+use super::session::{literal, rows, schema_of, session_in};
 use crate::http::{Caller, Shared};
 
-/// Queries of a page of the history, unless the client says how many.
-const HISTORY_PAGE: usize = 20;
+/// Queries of a page of the history, unless the client says how many. As many as in Kylin.
+const HISTORY_PAGE: usize = 10;
 
 type Row = Vec<Option<String>>;
 
@@ -60,15 +60,16 @@ pub async fn stop(
     Ok(dialect.value(Value::Null))
 }
 
-/// Queries that ended lately, the last to begin first. Times are in milliseconds since the Unix epoch.
+/// Queries of a project that ended lately, the last to begin first. Times are in milliseconds since the Unix epoch. `offset` counts pages here,
+/// too: it is the older name of the same.
 pub async fn histories(
     State(shared): State<Shared>,
     Caller(options): Caller,
     dialect: Dialect,
     asked: Parameters,
 ) -> Result<Response, KylinError> {
-    let size = asked.number(&["page_size", "pageSize"])?.unwrap_or(HISTORY_PAGE);
-    let page: usize = asked.number(&["page_offset", "pageOffset"])?.unwrap_or(0);
+    let size = asked.number(&["page_size", "pageSize", "limit"])?.unwrap_or(HISTORY_PAGE);
+    let page: usize = asked.number(&["page_offset", "pageOffset", "offset"])?.unwrap_or(0);
     let (from, to) = (asked.number(&["start_time_from"])?, asked.number(&["start_time_to"])?);
     let session = session_in(&shared, options, None)?;
     let bound = |ms: Option<i64>, compare: &str| {
@@ -77,9 +78,11 @@ pub async fn histories(
             .map(|seconds| format!("AND extract(epoch FROM started_at) {compare} {seconds}"))
             .unwrap_or_default()
     };
+    let project = schema_of(&shared, asked.project());
+    let project = project.map(|schema| format!("AND schema = {}", literal(&schema))).unwrap_or_default();
     let sql = format!(
         "SELECT query_id, query, CAST(extract(epoch FROM started_at) * 1000 AS BIGINT), took_us / 1000, status, answered_from, rows, \"user\" \
-         FROM system.query_log WHERE true {} {} ORDER BY started_at DESC, query_id DESC",
+         FROM system.query_log WHERE true {} {} {project} ORDER BY started_at DESC, query_id DESC",
         bound(from, ">="),
         bound(to, "<=")
     );

@@ -77,6 +77,7 @@ pub struct Entry {
     pub owner: Arc<SessionOptions>,
     pub begun: Instant,
     pub begun_ms: u64,
+    schema: OnceLock<Arc<str>>,
     killed: AtomicBool,
     /// Time to parse and to prepare it before its begin, in nanoseconds.
     preparing: AtomicU64,
@@ -110,6 +111,7 @@ impl Entry {
             owner,
             begun: Instant::now(),
             begun_ms: now_ms(),
+            schema: OnceLock::new(),
             killed: AtomicBool::new(false),
             preparing: AtomicU64::new(0),
             phase: AtomicU8::new(0),
@@ -130,6 +132,17 @@ impl Entry {
             live: Mutex::new(Live { plan: None, cancel: Some(cancel) }),
             end: OnceLock::new(),
         }
+    }
+
+    /// Records the schema of its names without one.
+    pub fn is_in(&self, schema: Arc<str>) {
+        // A session sets it once for each statement.
+        let _ = self.schema.set(schema);
+    }
+
+    /// The schema of its names without one; none of a part of another node's statement.
+    pub fn schema(&self) -> Option<&str> {
+        self.schema.get().map(|schema| &**schema)
     }
 
     /// Records how long it took to parse and to prepare, before it began.

@@ -144,6 +144,10 @@ impl Preparing {
         Self { listed: Listed::begin(counters, registry, text, owner, cancel) }
     }
 
+    pub fn entry(&self) -> &Arc<Entry> {
+        &self.listed.entry
+    }
+
     pub fn fail(&self, error: &QueryError) {
         self.listed.fail(error);
     }

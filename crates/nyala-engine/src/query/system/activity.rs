@@ -97,7 +97,7 @@ pub fn query_log_schema() -> SchemaRef {
         number("bytes_from_store"),
     ]);
     fields.extend(PHASES.map(|(name, _)| number(name)));
-    fields.push(number("preparing_us"));
+    fields.extend([number("preparing_us"), text("schema")]);
     Arc::new(Schema::new(fields))
 }
 
@@ -130,7 +130,10 @@ pub fn query_log(engine: &Engine) -> Result<RecordBatch> {
     ]);
     let us = |time: Duration| Some(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     columns.extend(PHASES.map(|(_, phase)| numbers(each().map(|entry| us(entry.spent(phase))))));
-    columns.push(numbers(each().map(|entry| us(entry.preparing()))));
+    columns.extend([
+        numbers(each().map(|entry| us(entry.preparing()))),
+        texts(each().map(|entry| entry.schema())),
+    ]);
     batch(query_log_schema(), columns)
 }
 
