@@ -136,6 +136,8 @@ def values():
         equal(row[7], datetime.date(1997, 3, 31))
         # It leaves the fraction out.
         equal(row[8], datetime.datetime(1997, 3, 31, 23, 59, 58))
+        texts = rows(connection, "SELECT CAST('1F1F1F1F1F1F1F1F1F1F1F1F1F1F1F1F' AS UUID), INTERVAL '14 months 1.5 seconds'")
+        equal(texts, [("1f1f1f1f-1f1f-1f1f-1f1f-1f1f1f1f1f1f", "1 year 2 mons 00:00:01.5")])
 
 
 @check

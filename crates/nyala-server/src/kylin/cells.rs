@@ -1,10 +1,13 @@
 //! Columns and cells as Kylin's clients read them: each cell is a text, and its column tells the type of `java.sql.Types`.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, RecordBatch, StringArray, StringViewArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Int32Type, Int64Type, Schema};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use nyala_engine::{time_texts, uuid_texts};
 use serde::Serialize;
 
 use super::names::WrittenNames;
@@ -133,8 +136,8 @@ pub fn write_rows(batch: &RecordBatch, is_first: bool, out: &mut Vec<u8>) -> Res
         .with_timestamp_format(Some(TIMESTAMP))
         .with_timestamp_tz_format(Some(TIMESTAMP))
         .with_display_error(false);
-    let columns = batch.columns().iter().map(|column| Cells::new(column, &options));
-    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let columns = batch.columns().iter().map(as_written).collect::<Result<Vec<_>, _>>()?;
+    let columns = columns.iter().map(|column| Cells::new(column, &options)).collect::<Result<Vec<_>, _>>()?;
     let mut text = String::new();
     for row in 0..batch.num_rows() {
         out.extend_from_slice(if is_first && row == 0 { b"[" } else { b",[" });
@@ -147,6 +150,15 @@ pub fn write_rows(batch: &RecordBatch, is_first: bool, out: &mut Vec<u8>) -> Res
         out.push(b']');
     }
     Ok(())
+}
+
+/// The column, or its texts where Arrow has others than PostgreSQL: UUIDs without hyphens, and intervals in words of its own.
+fn as_written(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    Ok(match column.data_type() {
+        DataType::FixedSizeBinary(16) => uuid_texts(column)?,
+        DataType::Interval(_) | DataType::Duration(_) => time_texts(column)?,
+        _ => Arc::clone(column),
+    })
 }
 
 /// How the texts of a column become texts of JSON.
@@ -251,13 +263,11 @@ fn put_any(text: &str, out: &mut Vec<u8>) -> Result<(), ArrowError> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::sync::Arc;
-
     use arrow::array::{
-        BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array,
-        TimestampMicrosecondArray,
+        BooleanArray, Date32Array, Decimal128Array, DictionaryArray, FixedSizeBinaryArray, Float64Array,
+        Int32Array, Int64Array, IntervalMonthDayNanoArray, TimestampMicrosecondArray,
     };
-
+    use arrow::datatypes::IntervalMonthDayNano;
     use serde_json::{Value, json};
 
     use super::*;
@@ -275,6 +285,17 @@ mod tests {
             ("k", Arc::new(DictionaryArray::<Int32Type>::from_iter([Some("\t"), None]))),
             ("day", Arc::new(Date32Array::from(vec![0, 20_000]))),
             ("at", Arc::new(TimestampMicrosecondArray::from(vec![1_500_000, 123_456]))),
+            (
+                "id",
+                Arc::new(FixedSizeBinaryArray::try_from_iter([[0x1f_u8; 16], [0; 16]].into_iter()).unwrap()),
+            ),
+            (
+                "for",
+                Arc::new(IntervalMonthDayNanoArray::from(vec![
+                    Some(IntervalMonthDayNano::new(14, 3, 1_500_000_000)),
+                    None,
+                ])),
+            ),
         ];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let mut out = Vec::new();
@@ -292,7 +313,9 @@ mod tests {
                 null,
                 "\t",
                 "1970-01-01",
-                "1970-01-01 00:00:01.500"
+                "1970-01-01 00:00:01.500",
+                "1f1f1f1f-1f1f-1f1f-1f1f-1f1f1f1f1f1f",
+                "1 year 2 mons 3 days 00:00:01.5"
             ])
         );
         assert_eq!(
@@ -307,7 +330,9 @@ mod tests {
                 "not inline \\ but long",
                 null,
                 "2024-10-04",
-                "1970-01-01 00:00:00.123"
+                "1970-01-01 00:00:00.123",
+                "00000000-0000-0000-0000-000000000000",
+                null
             ])
         );
     }
