@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use hyper_util::rt::TokioIo;
 use nyala_model::NodeId;
@@ -72,18 +73,60 @@ impl Peers {
             .http2_max_header_list_size(MAX_HEADERS)
             .http2_max_concurrent_reset_streams(MAX_RESETS)
             .http2_max_local_error_reset_streams(MAX_RESETS);
+        let attempts = Arc::new(Attempts::default());
         let connect = service_fn(move |_| {
             let (connector, name, address) = (connector.clone(), name.clone(), address.clone());
+            let attempts = Arc::clone(&attempts);
             async move {
+                attempts.check()?;
+                let begun = Instant::now();
                 let connecting = shake_hands(&connector, name, &address);
                 let stream = tokio::time::timeout(CONNECT_WITHIN, connecting).await;
-                let stream = stream.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-                Ok::<_, io::Error>(TokioIo::new(stream))
+                let stream = stream.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)));
+                if let Err(error) = &stream {
+                    attempts.note(error, begun.elapsed());
+                }
+                Ok::<_, io::Error>(TokioIo::new(stream?))
             }
         });
         // The connection's tasks are spawned where it is made.
         let _on = self.runtime.enter();
         Ok(endpoint.connect_with_connector_lazy(connect))
+    }
+}
+
+/// The last attempt to connect to a node, if it failed.
+///
+/// The library takes the requests that wait for a connection one after the other, and makes an attempt for each. To a node that is cut off,
+/// the twentieth would wait for a minute. So an attempt that failed after a while is not repeated for as long as it took: requests
+/// fail for its reason meanwhile. One that was refused at once may be repeated at once.
+#[derive(Debug, Default)]
+struct Attempts(Mutex<Option<Failed>>);
+
+#[derive(Debug)]
+struct Failed {
+    until: Instant,
+    kind: io::ErrorKind,
+    reason: String,
+}
+
+impl Attempts {
+    fn failed(&self) -> MutexGuard<'_, Option<Failed>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fails as the last attempt did, as long as that counts.
+    fn check(&self) -> io::Result<()> {
+        match self.failed().as_ref().filter(|failed| Instant::now() < failed.until) {
+            Some(failed) => Err(io::Error::new(failed.kind, failed.reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Records that an attempt failed after this time.
+    fn note(&self, error: &io::Error, took: Duration) {
+        let failed = Failed { until: Instant::now() + took, kind: error.kind(), reason: error.to_string() };
+        *self.failed() = Some(failed);
     }
 }
 

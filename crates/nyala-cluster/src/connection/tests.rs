@@ -284,3 +284,16 @@ async fn what_runs_for_a_node_that_hangs_ends() {
     });
     join_all(both).await;
 }
+
+/// The library makes an attempt to connect for each request that waits, one after the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_to_a_node_that_is_cut_off_fail_together() {
+    // The system takes its connections, and nothing answers on them.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let channel = connection(silent.local_addr().unwrap());
+    let begun = Instant::now();
+    let asked = join_all((0..16).map(|_| channel.clone().oneshot(request("short")))).await;
+    assert!(asked.iter().all(Result::is_err));
+    // Sixteen attempts of three seconds would take longer.
+    assert!(begun.elapsed() < NOTICED, "{:?}", begun.elapsed());
+}
