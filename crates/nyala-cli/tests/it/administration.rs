@@ -14,6 +14,10 @@ pub const LONG: &str =
 /// One that the owner of table `t` runs.
 const LONG_ELSEWHERE: &str = "SELECT count(*) FROM t, generate_series(1, 1000000) a(x), generate_series(1, 1000000) b(y) WHERE x + y = id - 9";
 
+/// The same, of a statement that writes a row in the end.
+const LONG_CHANGE: &str = "INSERT INTO t SELECT count(*), 'x' FROM t, generate_series(1, 1000000) a(x), generate_series(1, 1000000) b(y) \
+                           WHERE x + y = id - 9";
+
 /// The header of the role `ann`.
 const ANN: &str = "Authorization: Basic YW5uOnNlY3JldC1vZi1hbm4=\r\n";
 
@@ -82,6 +86,17 @@ fn statements_are_seen_and_killed_from_any_node() {
             assert_eq!(ended.status, 499, "{}", ended.body);
             eventually("the end of both", PATIENCE, || long_ones(&other).is_empty());
         }
+    });
+    // One that writes ends as soon, and its client is told that nothing was written.
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| other.try_query(LONG_CHANGE));
+        let listed = wait_for_long_ones(&owner, 2);
+        assert_eq!([&listed[0][0], &listed[0][2]], [&here, "NULL"]);
+        other.query(&format!("KILL QUERY {}", listed[0][1]));
+        let ended = running.join().unwrap();
+        assert_eq!(ended.status, 499, "{}", ended.body);
+        eventually("the end of both", PATIENCE, || long_ones(&other).is_empty());
+        assert_eq!(owner.query("SELECT count(*) FROM t"), [["3"]]);
     });
     let unknown = other.try_query("KILL QUERY 1 ON NODE 'nowhere'");
     assert!(unknown.body.contains("there is no node `nowhere`"), "{}", unknown.body);

@@ -5,6 +5,7 @@
 //! | `list queries` | 0 | rows in Arrow's stream format |
 //! | `kill query` | of the statement | nothing |
 //! | `cancel job` | of the job | nothing |
+//! | `end sent` | that the statement has on the node that asks | nothing |
 
 use std::io::Cursor;
 
@@ -15,12 +16,13 @@ use arrow::ipc::writer::StreamWriter;
 use arrow_flight::Action;
 use bytes::Bytes;
 use nyala_engine::{Control, ControlAction, ControlAnswer, ErrorKind, Identity, QueryError};
-use nyala_model::{JobId, SnapshotVersion};
+use nyala_model::{JobId, NodeId, SnapshotVersion};
 use prost::Message;
 
 const LIST_QUERIES: &str = "list queries";
 const KILL_QUERY: &str = "kill query";
 const CANCEL_JOB: &str = "cancel job";
+const END_SENT: &str = "end sent";
 
 /// The body of a request.
 #[derive(Clone, PartialEq, Message)]
@@ -32,6 +34,9 @@ struct ControlMessage {
     role: Option<String>,
     #[prost(uint64, tag = "3")]
     version: u64,
+    /// The node that asks.
+    #[prost(string, tag = "4")]
+    node: String,
 }
 
 pub fn to_action(control: &Control) -> Action {
@@ -39,12 +44,14 @@ pub fn to_action(control: &Control) -> Action {
         ControlAction::ListQueries => (LIST_QUERIES, 0),
         ControlAction::KillQuery(id) => (KILL_QUERY, id),
         ControlAction::CancelJob(id) => (CANCEL_JOB, id.0),
+        ControlAction::EndSent(id) => (END_SENT, id),
     };
     let role = match &control.identity {
         Identity::Owner => None,
         Identity::Role(role) => Some(role.clone()),
     };
-    let message = ControlMessage { number, role, version: control.version.0 };
+    let (version, node) = (control.version.0, control.node.0.clone());
+    let message = ControlMessage { number, role, version, node };
     Action { r#type: name.to_owned(), body: message.encode_to_vec().into() }
 }
 
@@ -57,13 +64,15 @@ pub fn from_action(action: Action) -> Result<Control, QueryError> {
         LIST_QUERIES => ControlAction::ListQueries,
         KILL_QUERY => ControlAction::KillQuery(number),
         CANCEL_JOB => ControlAction::CancelJob(JobId(number)),
+        END_SENT => ControlAction::EndSent(number),
         unknown => {
             let message = format!("this node does not know the request `{}`", unknown.escape_default());
             return Err(QueryError::new(ErrorKind::Unsupported, message).hint("run one version on all nodes"));
         }
     };
     let identity = message.role.map_or(Identity::Owner, Identity::Role);
-    Ok(Control { action, identity, version: SnapshotVersion(message.version) })
+    let (version, node) = (SnapshotVersion(message.version), NodeId(message.node));
+    Ok(Control { action, identity, version, node })
 }
 
 /// # Errors
@@ -106,8 +115,10 @@ mod tests {
             (ControlAction::ListQueries, Identity::Owner),
             (ControlAction::KillQuery(u64::MAX), Identity::Role("ann".to_owned())),
             (ControlAction::CancelJob(JobId(7)), Identity::Role(String::new())),
+            (ControlAction::EndSent(4711), Identity::Owner),
         ] {
-            let control = Control { action, identity, version: SnapshotVersion(9) };
+            let (version, node) = (SnapshotVersion(9), NodeId("n1".to_owned()));
+            let control = Control { action, identity, version, node };
             assert_eq!(from_action(to_action(&control)).unwrap(), control);
         }
     }

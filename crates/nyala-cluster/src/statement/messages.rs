@@ -35,6 +35,9 @@ pub struct StatementMessage {
     /// The changes of a table, instead of an answer.
     #[prost(message, optional, tag = "8")]
     follow: Option<FollowMessage>,
+    /// The number of the statement on the node that sends it.
+    #[prost(uint64, optional, tag = "9")]
+    sent_as: Option<u64>,
 }
 
 /// Whose statement it is.
@@ -143,7 +146,7 @@ impl StatementMessage {
     /// # Errors
     /// A parameter cannot be written.
     pub fn new(statement: Forwarded) -> Result<Self, String> {
-        let sent_by = statement.options.sent_by.clone();
+        let (sent_by, sent_as) = (statement.options.sent_by.clone(), statement.options.sent_as);
         Ok(Self {
             sql: statement.sql,
             parameters: to_row(&statement.parameters)?,
@@ -153,6 +156,7 @@ impl StatementMessage {
             version: statement.version.0,
             sent_by: sent_by.map(|node| node.0),
             follow: statement.follow.map(Into::into),
+            sent_as,
         })
     }
 
@@ -160,7 +164,8 @@ impl StatementMessage {
     /// The parameters cannot be read.
     pub fn into_statement(self) -> Result<Forwarded, String> {
         let client = self.client.ok_or("a statement is of no client")?;
-        let options = SessionOptions { sent_by: self.sent_by.map(NodeId), ..client.into() };
+        let (sent_by, sent_as) = (self.sent_by.map(NodeId), self.sent_as);
+        let options = SessionOptions { sent_by, sent_as, ..client.into() };
         Ok(Forwarded {
             sql: self.sql,
             parameters: from_row(&self.parameters)?,
@@ -219,6 +224,7 @@ mod tests {
                     user: "ann".to_owned(),
                     identity,
                     sent_by: timeout.map(|_| NodeId("there".to_owned())),
+                    sent_as: timeout.map(|_| 4711),
                     ..SessionOptions::default()
                 },
                 timeout,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use nyala_sql::error::Result;
+use nyala_model::NodeId;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::object::cache::WantedBlocks;
 
 use super::authorize::Caller;
@@ -31,7 +32,19 @@ impl Engine {
                 self.check(&request, |caller| jobs::may_cancel(caller, id.0)).await?;
                 self.cancel_job(id).await.map(|()| ControlAnswer::Done)
             }
+            ControlAction::EndSent(id) => self.end_sent_here(&request.node, id).map(|()| ControlAnswer::Done),
         }
+    }
+
+    /// Ends a statement that a node has sent here, by its number there. That node has checked who wants it.
+    fn end_sent_here(&self, node: &NodeId, id: u64) -> Result<()> {
+        let mut sent = self.observed.registry.running();
+        sent.retain(|entry| entry.owner.sent_by.as_ref() == Some(node) && entry.owner.sent_as == Some(id));
+        if sent.iter().filter(|entry| entry.kill()).count() > 0 {
+            return Ok(());
+        }
+        let message = format!("no statement runs here that node `{node}` has as `{id}`");
+        Err(QueryError::new(ErrorKind::UndefinedObject, message).hint("it has ended, or not begun yet"))
     }
 
     /// The blocks that the cache of this node has, of those that another node asks for. Blocks the thread.

@@ -1,5 +1,6 @@
 //! Small requests to other nodes: each is answered within a short time, or fails.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use arrow::datatypes::Schema;
@@ -8,14 +9,53 @@ use futures::future::join_all;
 use nyala_model::{NodeEntry, NodeId, SnapshotVersion};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
+use super::deadline::Deadline;
 use super::engine::Engine;
 use super::nodes::{Control, ControlAction, ControlAnswer, not_reached};
 use crate::access::Identity;
 
 /// How long an answer may take. Nothing that is asked waits for work to end.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// How soon another node is told again to end a statement that it has not begun yet, and how many times at most.
+const TELL_AGAIN: Duration = Duration::from_millis(200);
+const MAX_TELLINGS: usize = 25;
 
 impl Engine {
+    /// The answer of another node to a statement that changes something. When the statement is cancelled, that node is told so, and answers
+    /// how it ended: if its connection was closed instead, nobody would know whether the change was made.
+    pub(super) async fn until_ended_there<T>(
+        &self,
+        (node, id): (&NodeEntry, u64),
+        deadline: &Deadline,
+        answer: impl Future<Output = T>,
+    ) -> T {
+        let mut answer = pin!(answer);
+        tokio::select! {
+            biased;
+            answer = &mut answer => return answer,
+            () = deadline.token().cancelled() => {}
+        }
+        tokio::select! {
+            biased;
+            answer = &mut answer => return answer,
+            () = self.end_sent(node, id) => {}
+        }
+        answer.await
+    }
+
+    /// Tells another node to end the statement that has this number here.
+    async fn end_sent(&self, node: &NodeEntry, id: u64) {
+        for _ in 0..MAX_TELLINGS {
+            match self.ask_one(node, ControlAction::EndSent(id), Identity::Owner).await {
+                Err(error) if error.kind == ErrorKind::UndefinedObject => {
+                    tokio::time::sleep(TELL_AGAIN).await
+                }
+                // It is told, or cannot be: then the statement ends with its connection.
+                _ => return,
+            }
+        }
+    }
+
     /// Lets another node do something for a role.
     pub(super) async fn ask(&self, node: &NodeId, action: ControlAction, identity: &Identity) -> Result<()> {
         let node = self.nodes.living(node)?;
@@ -29,7 +69,8 @@ impl Engine {
         identity: Identity,
     ) -> Result<ControlAnswer> {
         let version = self.snapshots.current().snapshot().version;
-        let asked = self.elsewhere.ask(node, Control { action, identity, version });
+        let control = Control { action, identity, version, node: self.node.clone() };
+        let asked = self.elsewhere.ask(node, control);
         tokio::time::timeout(ANSWER_WITHIN, asked).await.unwrap_or_else(|_| {
             let reason = format!("it did not answer within {} seconds", ANSWER_WITHIN.as_secs());
             Err(not_reached(&node.id, &reason))

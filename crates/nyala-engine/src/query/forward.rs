@@ -40,15 +40,18 @@ impl Session {
             Form::OfShape(text) => text.sql.clone(),
             _ => prepared.statement().to_string(),
         };
-        let statement = Forwarded {
-            parameters,
-            timeout: deadline.left(),
-            changes: prepared.changes(),
-            ..self.forwarded(sql)
-        };
         let running = self.begin(prepared.text(), deadline);
-        let listed = Arc::clone(running.listed());
-        match self.engine.elsewhere.run(&node, statement).await {
+        let (listed, id) = (Arc::clone(running.listed()), running.entry().id);
+        let changes = prepared.changes();
+        let mut statement =
+            Forwarded { parameters, timeout: deadline.left(), changes, ..self.forwarded(sql) };
+        statement.options.sent_as = Some(id);
+        let answer = self.engine.elsewhere.run(&node, statement);
+        let answer = match changes {
+            true => self.engine.until_ended_there((&node, id), deadline, answer).await,
+            false => answer.await,
+        };
+        match answer {
             Ok(Forwarding::Rows(schema, batches)) => {
                 let rows = Batches::Elsewhere(batches.fuse());
                 Ok(Answer::Rows(RowStream::new(schema, rows, running, Some(deadline.clone()))))

@@ -24,6 +24,8 @@ pub struct SessionOptions {
     pub dialect: &'static str,
     /// The node that sent the statement here: it is not sent on. None if a client did.
     pub sent_by: Option<NodeId>,
+    /// The number of the statement on that node, by which that node ends it.
+    pub sent_as: Option<u64>,
 }
 
 impl SessionOptions {

@@ -1,7 +1,7 @@
 //! Control requests: small ones, which a node answers at once from memory.
 
 use arrow::record_batch::RecordBatch;
-use nyala_model::{JobId, SnapshotVersion};
+use nyala_model::{JobId, NodeId, SnapshotVersion};
 
 use crate::access::Identity;
 
@@ -14,6 +14,8 @@ pub struct Control {
     pub identity: Identity,
     /// The catalog here; the other node must know it before it checks privileges.
     pub version: SnapshotVersion,
+    /// The node that asks.
+    pub node: NodeId,
 }
 
 /// What the other node is to do.
@@ -25,6 +27,8 @@ pub enum ControlAction {
     KillQuery(u64),
     /// Cancels a job that runs there.
     CancelJob(JobId),
+    /// Ends the statement that the node which asks has sent there, by the number that the statement has on that node.
+    EndSent(u64),
 }
 
 /// The answer to a control request.
