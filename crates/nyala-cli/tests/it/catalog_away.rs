@@ -53,6 +53,33 @@ fn queries_go_on_while_postgresql_hangs() {
     assert_eq!(node.query(SUM), expected);
 }
 
+/// The requests of a node for the catalog wait for each other, and each for as long as its database may take.
+#[test]
+fn statements_of_another_node_do_not_wait_for_each_other_while_postgresql_hangs() {
+    const STATEMENTS: usize = 8;
+    let shared = Shared::new();
+    let (mut owner, other) = two(&shared);
+    // The owner does not get to know the catalog with which the other node plans.
+    owner.signal("STOP");
+    other.query("CREATE SCHEMA newer");
+    shared.postgres.pause();
+    owner.signal("CONT");
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let ask = || other.try_query("SELECT count(*) FROM t");
+        let asked: Vec<_> = (0..STATEMENTS).map(|_| scope.spawn(ask)).collect();
+        for asked in asked {
+            let refused = asked.join().unwrap();
+            assert!(refused.status != 200 && refused.body.contains("catalog"), "{}", refused.body);
+        }
+    });
+    let took = begun.elapsed();
+    shared.postgres.resume();
+    // One after the other, each for eight seconds at least.
+    assert!(took < Duration::from_secs(40), "{took:?}");
+    eventually("the newer catalog", PATIENCE, || other.try_query("SELECT count(*) FROM t").status == 200);
+}
+
 /// Telling the others is for their convenience: without it they find out by themselves.
 #[test]
 fn a_node_stops_in_time_while_postgresql_hangs() {

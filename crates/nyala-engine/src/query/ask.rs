@@ -16,6 +16,9 @@ use crate::access::Identity;
 
 /// How long an answer may take. Nothing that is asked waits for work to end.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// How long it may take to read the catalog that another node knows. While its database does not answer, all who ask it wait for each other.
+const CATCH_UP_WITHIN: Duration = Duration::from_secs(10);
+
 /// How soon another node is told again to end a statement that it has not begun yet, and how many times at most.
 const TELL_AGAIN: Duration = Duration::from_millis(200);
 const MAX_TELLINGS: usize = 25;
@@ -102,8 +105,14 @@ impl Engine {
     pub(super) async fn catch_up(&self, version: SnapshotVersion) -> Result<()> {
         let known = || self.snapshots.current().snapshot().version;
         if known() < version {
-            self.catalog().refresh().await?;
-            self.snapshots.refresh().await?;
+            let read = async {
+                self.catalog().refresh().await?;
+                self.snapshots.refresh().await
+            };
+            // After that time the catalog is not known.
+            if let Ok(read) = tokio::time::timeout(CATCH_UP_WITHIN, read).await {
+                read?;
+            }
         }
         if known() < version {
             let message = "this node does not know the newest catalog yet";
