@@ -74,6 +74,21 @@ fn live_tables_are_read_and_written_from_any_node() {
     assert!(both.body.contains("is of node"), "{}", both.body);
 }
 
+/// How many parts a query may have depends on the threads of its node.
+#[test]
+fn statements_of_a_large_node_run_on_a_small_one() {
+    let shared = Shared::new();
+    let node =
+        |threads: &str| shared.node_with(&[VARIABLES[0], VARIABLES[1], ("NYALA_QUERY__THREADS", threads)]);
+    let (owner, other) = (node("1"), node("8"));
+    owner.query("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY)");
+    let (sql, parts) = ("SELECT count(*) FROM t", json!({"datafusion.execution.target_partitions": "30"}));
+    eventually("the table on the other node", PATIENCE, || other.try_query(sql).status == 200);
+    let refused = owner.try_query_with(sql, &parts);
+    assert!(refused.body.contains("target_partitions"), "{}", refused.body);
+    assert_eq!(other.query_with(sql, &parts), [["0"]]);
+}
+
 #[test]
 fn loads_reach_the_owner_from_any_node() {
     let shared = Shared::new();

@@ -20,6 +20,8 @@ use super::session::Session;
 const SEE_WITHIN: Duration = Duration::from_secs(2);
 /// A setting that a statement takes along as what is left of its time.
 const TIMEOUT: &str = "statement_timeout";
+/// A setting that is of each node: how many parts it may ask for depends on the threads of the node.
+const PARTITIONS: &str = "datafusion.execution.target_partitions";
 
 /// Whether a statement that another node failed to do may succeed on this one, which can do it, too.
 pub fn may_do_better_here(error: &QueryError) -> bool {
@@ -116,7 +118,7 @@ impl Engine {
         // Set even if the sender does not name itself: it keeps the statement from being forwarded again.
         let sent_by = Some(statement.options.sent_by.clone().unwrap_or_default());
         let session = self.session(SessionOptions { sent_by, ..statement.options.clone() });
-        for (name, value) in &statement.settings {
+        for (name, value) in statement.settings.iter().filter(|(name, _)| name != PARTITIONS) {
             session.set(name, value)?;
         }
         // Without an end of its time it has none here, whatever this node is configured to.
