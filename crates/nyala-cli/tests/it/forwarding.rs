@@ -72,6 +72,16 @@ fn live_tables_are_read_and_written_from_any_node() {
     });
     let both = other.try_query("SELECT count(*) FROM n JOIN t USING (id)");
     assert!(both.body.contains("is of node"), "{}", both.body);
+    // Each table is emptied where it is.
+    for (asked, sql) in
+        [(&owner, "TRUNCATE TABLE t, n"), (&other, "TRUNCATE TABLE t, n"), (&owner, "TRUNCATE TABLE n, t")]
+    {
+        owner.query("INSERT INTO t VALUES (1, 'a')");
+        other.query("INSERT INTO n VALUES (1)");
+        asked.query(sql);
+        let left = (owner.query("SELECT count(*) FROM t"), other.query("SELECT count(*) FROM n"));
+        assert_eq!(left, (vec![vec!["0".to_owned()]], vec![vec!["0".to_owned()]]), "{sql}");
+    }
 }
 
 /// How many parts a query may have depends on the threads of its node.

@@ -79,12 +79,13 @@ pub async fn run(
         WriteOp::Update => ("UPDATE", work.read_and_write(work.updated(&bound()?)?, execution).await?),
         WriteOp::Delete => ("DELETE", work.read_and_write(work.deleted(&bound()?, dml)?, execution).await?),
         WriteOp::Truncate => {
-            let further = further_tables(&parts.described.statement);
-            check_further(&further, &dml.op, &execution)?;
-            let table = provider.table().opened().await?;
-            work.deadline.hand_over(blocking(move || Ok(table.truncate()?))).await?;
-            for name in further {
-                Box::pin(session.query(&format!("TRUNCATE TABLE {name}"))).await?;
+            let tables = truncated(&parts.described.statement);
+            check_further(tables.get(1..).unwrap_or_default(), &dml.op, &execution)?;
+            if tables.len() > 1 {
+                work.deadline.hand_over(truncate_each(session, &tables)).await?;
+            } else {
+                let table = provider.table().opened().await?;
+                work.deadline.hand_over(blocking(move || Ok(table.truncate()?))).await?;
             }
             return Ok(Completion::of("TRUNCATE TABLE"));
         }
@@ -100,14 +101,23 @@ pub async fn run(
     })
 }
 
-/// The tables of a TRUNCATE behind the first.
-fn further_tables(statement: &Statement) -> Vec<ObjectName> {
+/// The tables of a TRUNCATE.
+fn truncated(statement: &Statement) -> Vec<ObjectName> {
     match statement.ast() {
         Some(SqlStatement::Truncate(truncate)) => {
-            truncate.table_names.iter().skip(1).map(|table| table.name.clone()).collect()
+            truncate.table_names.iter().map(|table| table.name.clone()).collect()
         }
         _ => Vec::new(),
     }
+}
+
+/// Empties each table by a statement of its own, on the node that has the table. A statement about all of them would be sent to the node
+/// of the first, which sends nothing on: it would fail there once the first is empty.
+async fn truncate_each(session: &Session, tables: &[ObjectName]) -> Result<()> {
+    for name in tables {
+        Box::pin(session.query(&format!("TRUNCATE TABLE {name}"))).await?;
+    }
+    Ok(())
 }
 
 /// Fails unless all of these tables are there and may be emptied. Each is emptied by a statement of its own, whose refusal
