@@ -363,6 +363,18 @@ fn temporary_tables_stay_on_the_node_of_their_session() {
             "sql", "--url", &url, "--format", "csv", "-c", sql,
         ]));
         assert!(answer.ends_with("\n3\n"), "{answer}");
+        // Its rows may come from a table of another node.
+        let copy = "CREATE TEMP TABLE x AS SELECT id, v FROM t; SELECT count(*), count(v) FROM x";
+        let answer = crate::program::run(&mut crate::program::nyala(&[
+            "sql", "--url", &url, "--format", "csv", "-c", copy,
+        ]));
+        assert!(answer.ends_with("\n3,2\n"), "{answer}");
+        // The table itself does not go to another node.
+        let copy = "CREATE TEMP TABLE x WITH (disk_store = 'main') AS SELECT 1 AS a; SELECT a FROM x";
+        let command = &mut crate::program::nyala(&["sql", "--url", &url, "--format", "csv", "-c", copy]);
+        let finished = crate::program::try_run(command);
+        let is_refused = finished.stderr.contains("disk store `main` is of node");
+        assert!(finished.stdout.ends_with("a\n1\n") || is_refused, "{finished:?}");
     }
     eventually("the end of temporary tables", PATIENCE, || {
         owner.query("SELECT count(*) FROM information_schema.tables WHERE table_name = 'x'") == [["0"]]

@@ -14,10 +14,11 @@ use futures::StreamExt;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::write::content_bytes;
-use crate::query::answer::Answer;
+use crate::query::answer::{Answer, RowStream};
 use crate::query::execution::Execution;
 use crate::query::plan::logical::Unoptimized;
 use crate::query::run_query::{self, Query};
+use crate::query::session::Session;
 
 /// Rows of one statement are held in memory up to this size. No store takes larger statements.
 const MAX_BYTES: usize = 1 << 30;
@@ -30,7 +31,19 @@ pub async fn run(query: Unoptimized, execution: Execution<'_>) -> Result<(Vec<Re
     let (session, settings, deadline) =
         (execution.session, execution.settings.clone(), execution.deadline.clone());
     let query = Query { plan: &query, text: None, parameters: &[] };
-    let answer = run_query::run(query, execution).await?;
+    let (batches, rows) = gather(run_query::run(query, execution).await?).await?;
+    let running = rows.into_running();
+    running.entry().set_goes_on(false);
+    Ok((batches, Execution { session, settings, deadline, running, only_here: true }))
+}
+
+/// The rows of a query, as those of a statement of its own: it is sent to another node if its tables are there.
+pub async fn rows_of(query: &str, session: &Session) -> Result<Vec<RecordBatch>> {
+    Ok(gather(session.query(query).await?).await?.0)
+}
+
+/// All rows of an answer, and what is left of it.
+async fn gather(answer: Answer) -> Result<(Vec<RecordBatch>, RowStream)> {
     let Answer::Rows(mut rows) = answer else {
         return Err(QueryError::internal("a query gave no rows to write"));
     };
@@ -45,9 +58,7 @@ pub async fn run(query: Unoptimized, execution: Execution<'_>) -> Result<(Vec<Re
         }
         batches.push(batch);
     }
-    let running = rows.into_running();
-    running.entry().set_goes_on(false);
-    Ok((batches, Execution { session, settings, deadline, running, only_here: true }))
+    Ok((batches, rows))
 }
 
 /// The rows, and their bytes. Scans often return slices of much larger columns, or the few texts that a

@@ -66,8 +66,21 @@ impl Command for CreateTable<'_> {
     }
 
     fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
-        run(self, execution).boxed()
+        async move {
+            let made = run(self, execution).await;
+            if self.create.temporary { made.map_err(of_this_node) } else { made }
+        }
+        .boxed()
     }
+}
+
+/// The error, which sends no statement to another node: that would make a temporary table for a session that ends with the statement.
+fn of_this_node(error: QueryError) -> QueryError {
+    if error.owner.is_none() {
+        return error;
+    }
+    QueryError { owner: None, ..error }
+        .hint("leave `disk_store` out: a temporary table is on the node of its session")
 }
 
 /// Makes a live table; with `AS SELECT …` its first rows too.
@@ -111,7 +124,14 @@ async fn run(statement: &CreateTable<'_>, execution: Execution<'_>) -> Result<An
     let (rows, execution) = match first_rows {
         Some(input) => {
             check_free(engine, &parts.name)?;
-            let (rows, execution) = collect::run(input, execution).await?;
+            let (rows, execution) = match &create.query {
+                // The rows may be on another node. The table stays on that of its session.
+                Some(query) if create.temporary && engine.catalog().is_shared() => {
+                    let text = query.to_string();
+                    (Box::pin(collect::rows_of(&text, execution.session)).await?, execution)
+                }
+                _ => collect::run(input, execution).await?,
+            };
             (Some(parts.as_columns(&rows)?), execution)
         }
         None => (None, execution),
