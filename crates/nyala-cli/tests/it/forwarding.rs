@@ -50,6 +50,9 @@ fn live_tables_are_read_and_written_from_any_node() {
     other.query("INSERT INTO u VALUES (9, 7)");
     assert_eq!(owner.query("SELECT count(*), sum(w) FROM u"), other.query("SELECT count(*), sum(w) FROM u"));
     other.query("DROP TABLE u");
+    other.query("CREATE LIVE TABLE u WITH (disk_store = main) AS SELECT id FROM t");
+    assert_eq!(owner.query("SELECT count(*) FROM u"), [["3"]]);
+    other.query("DROP TABLE u");
 
     // So does a value larger than a message may be by default, which is 4 MB.
     owner.query("INSERT INTO t VALUES (5, repeat('z', 6000000))");

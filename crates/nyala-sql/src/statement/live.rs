@@ -186,6 +186,18 @@ fn named_option(option: &SqlOption) -> Result<StatementOption> {
     Ok(StatementOption { name: key.value.to_lowercase(), value })
 }
 
+/// Options as the parser has them.
+fn written_options(options: &[StatementOption]) -> CreateTableOptions {
+    let written = options.iter().map(|StatementOption { name, value }| SqlOption::KeyValue {
+        key: Ident::new(name),
+        value: Expr::Value(Value::SingleQuotedString(value.clone()).with_empty_span()),
+    });
+    match options.is_empty() {
+        true => CreateTableOptions::None,
+        false => CreateTableOptions::With(written.collect()),
+    }
+}
+
 impl fmt::Display for LiveStatement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -201,7 +213,9 @@ impl fmt::Display for LiveStatement {
                 write!(f, "DROP DISK STORE {}{name}", if *if_exists { "IF EXISTS " } else { "" })
             }
             Self::CreateTable { create, names, filled, options } => {
-                let text = create.to_string();
+                // Written by the parser's library, which knows their place before the query.
+                let table_options = written_options(options);
+                let text = CreateTable { table_options, ..create.as_ref().clone() }.to_string();
                 let mut text = format!("CREATE LIVE {}", text.strip_prefix("CREATE ").unwrap_or(&text));
                 if !names.is_empty() {
                     let name = create.name.to_string();
@@ -209,10 +223,7 @@ impl fmt::Display for LiveStatement {
                     text = text.replacen(&name, &format!("{name} ({})", names.join(", ")), 1);
                 }
                 f.write_str(&text)?;
-                if !filled {
-                    f.write_str(" WITH NO DATA")?;
-                }
-                with_options(f, options)
+                if *filled { Ok(()) } else { f.write_str(" WITH NO DATA") }
             }
             Self::AlterTable(alter) => alter.fmt(f),
             Self::Copy(copy) => copy.fmt(f),
@@ -224,5 +235,43 @@ fn with_options(f: &mut fmt::Formatter<'_>, options: &[StatementOption]) -> fmt:
     match options.is_empty() {
         true => Ok(()),
         false => write!(f, " WITH {}", show_options(options)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use nyala_model::config::QueryConfig;
+
+    use crate::statement::{StatementLimits, parse};
+
+    /// The only statement of a text, as it displays.
+    fn shown(sql: &str) -> String {
+        let parsed = parse(sql, &StatementLimits::from(&QueryConfig::default())).unwrap();
+        assert_eq!(parsed.len(), 1, "{sql}");
+        parsed[0].to_string()
+    }
+
+    /// Another node gets statements as they display.
+    #[test]
+    fn what_is_displayed_is_read_as_the_same_statement() {
+        for (sql, expected) in [
+            (
+                "CREATE TABLE t WITH (disk_store = near, buckets = 4) AS SELECT 1 AS a",
+                "CREATE LIVE TABLE t WITH (disk_store = 'near', buckets = '4') AS SELECT 1 AS a",
+            ),
+            (
+                "CREATE TABLE t WITH (disk_store = 'near') AS SELECT 1 AS a WITH NO DATA",
+                "CREATE LIVE TABLE t WITH (disk_store = 'near') AS SELECT 1 AS a WITH NO DATA",
+            ),
+            ("CREATE TABLE t (a, b) AS SELECT 1, 2", "CREATE LIVE TABLE t (a, b) AS SELECT 1, 2"),
+            (
+                "CREATE LIVE TABLE t (id BIGINT PRIMARY KEY) WITH (ttl = '9')",
+                "CREATE LIVE TABLE t (id BIGINT PRIMARY KEY) WITH (ttl = '9')",
+            ),
+        ] {
+            assert_eq!(shown(sql), expected);
+            assert_eq!(shown(expected), expected);
+        }
     }
 }
