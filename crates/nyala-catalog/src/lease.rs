@@ -20,8 +20,11 @@ use crate::store::CatalogStore;
 
 /// How long a lease is held without being renewed.
 pub const HOLD: Duration = Duration::from_secs(30);
-/// How often a lease is renewed: two attempts may fail.
+/// How often a lease is renewed.
 const RENEW: Duration = Duration::from_secs(10);
+/// How soon after an attempt that failed. One that was never answered has taken half of the lease: with a pause of [`RENEW`] after it, the
+/// lease would end although the database is back.
+const RENEW_AGAIN: Duration = Duration::from_secs(1);
 /// How long before its end a holder stops to rely on its lease: the database's clock may be a little faster.
 const MARGIN: Duration = Duration::from_secs(2);
 
@@ -140,10 +143,13 @@ fn end_of(asked: Instant) -> Instant {
 }
 
 async fn renew(store: Arc<dyn CatalogStore>, fence: Fence, held: watch::Sender<Option<Instant>>) {
+    let mut pause = RENEW;
     loop {
-        tokio::time::sleep(RENEW).await;
+        tokio::time::sleep(pause).await;
         let asked = Instant::now();
-        match store.renew_lease(&fence.lease, fence.token, HOLD).await {
+        let renewed = store.renew_lease(&fence.lease, fence.token, HOLD).await;
+        pause = pause_after(&renewed);
+        match renewed {
             Ok(true) => drop(held.send_replace(Some(end_of(asked)))),
             Ok(false) => {
                 tracing::warn!(lease = fence.lease, "a lease of this node has ended");
@@ -155,6 +161,11 @@ async fn renew(store: Arc<dyn CatalogStore>, fence: Fence, held: watch::Sender<O
             }
         }
     }
+}
+
+/// How long it is waited before the next attempt.
+fn pause_after<T, E>(renewed: &Result<T, E>) -> Duration {
+    if renewed.is_ok() { RENEW } else { RENEW_AGAIN }
 }
 
 /// The leases of a catalog that only one process has open.
@@ -203,5 +214,19 @@ impl LocalLeases {
             left_ms: u64::try_from((*until - now).as_millis()).unwrap_or(u64::MAX),
         })
         .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::postgres::DEADLINE;
+
+    #[test]
+    fn a_lease_outlasts_an_attempt_that_is_never_answered() {
+        assert_eq!(pause_after(&Ok::<_, CatalogError>(true)), RENEW);
+        let failed = pause_after(&Err::<bool, _>(CatalogError::UnknownOutcome));
+        let second = RENEW + DEADLINE + failed;
+        assert!(second < HOLD.saturating_sub(MARGIN), "the second attempt begins after {second:?}");
     }
 }

@@ -18,4 +18,6 @@ mod store;
 mod tests;
 
 pub use probe::ProbedDatabase;
+#[cfg(test)]
+pub use store::DEADLINE;
 pub use store::PostgresStore;

@@ -28,7 +28,7 @@ pub const CHANNEL: &str = "nyala_catalog";
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
 /// How long anything may take, a connection included. A server that is cut off does not answer at all.
-const DEADLINE: Duration = Duration::from_secs(15);
+pub const DEADLINE: Duration = Duration::from_secs(15);
 /// How long a connection is waited for within that time.
 const CONNECT: Duration = Duration::from_secs(8);
 /// How long a connection may take until it is ready again, after its statement has ended or was given up.
