@@ -18,7 +18,10 @@ pub fn create_store(base: &CatalogSnapshot, store: &DiskStoreEntry, if_not_exist
         }
         (None, _) => {}
     }
-    if let Some(other) = base.disk_stores.values().find(|other| other.folder == store.folder) {
+    // A folder is of the machine of its node: another node has another one of that name.
+    let is_taken =
+        |other: &&Arc<DiskStoreEntry>| other.folder == store.folder && store.node.owns(&other.node);
+    if let Some(other) = base.disk_stores.values().find(is_taken) {
         let by = format!("disk store `{}`", other.name);
         return Err(CatalogError::InUse { what: "folder", name: store.folder.clone(), by });
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nyala_model::TableId;
+use nyala_model::{NodeId, TableId};
 
 use super::fixtures::*;
 use crate::{Change, NewTable};
@@ -46,8 +46,13 @@ pub async fn a_store_is_not_dropped_under_its_tables(backend: &dyn Backend) {
     if let Change::CreateDiskStore { store, .. } = &mut twin {
         store.folder = "stores/main".to_owned();
     }
-    let refused = subject.commit(twin).await.unwrap_err().to_string();
+    let refused = subject.commit(twin.clone()).await.unwrap_err().to_string();
     assert!(refused.starts_with("folder `stores/main` is needed by disk store `main`"), "{refused}");
+    // On another machine that is another folder.
+    if let Change::CreateDiskStore { store, .. } = &mut twin {
+        store.node = NodeId("there".to_owned());
+    }
+    subject.make(twin).await;
 }
 
 pub async fn a_dropped_table_is_left_over_until_it_is_gone(backend: &dyn Backend) {
