@@ -156,3 +156,37 @@ async fn a_disk_store_of_another_node_is_not_made_here() {
     check(&test).await;
     check(&test.reopen().await).await;
 }
+
+/// Two nodes make their first live tables at once, and one of them makes the store that both want.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_another_node_has_made_a_moment_ago_is_found() {
+    let test = TestEngine::new().await;
+    let store = DiskStoreEntry {
+        name: "main".to_owned(),
+        folder: "stores/main".to_owned(),
+        options: Default::default(),
+        leftovers: Default::default(),
+        node: elsewhere(),
+    };
+    // In the catalog, and not yet among the stores that statements find.
+    test.engine.catalog().commit(Change::CreateDiskStore { store, if_not_exists: false }).await.unwrap();
+    let error = test.try_run("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY)").await.unwrap_err();
+    assert!(error.to_string().contains("disk store `main` is of node `elsewhere`"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_another_node_has_open_is_not_dropped_here() {
+    let test = TestEngine::new().await;
+    let store = DiskStoreEntry {
+        name: "far".to_owned(),
+        folder: "stores/far".to_owned(),
+        options: Default::default(),
+        leftovers: Default::default(),
+        node: elsewhere(),
+    };
+    let catalog = test.engine.catalog();
+    catalog.commit(Change::CreateDiskStore { store, if_not_exists: false }).await.unwrap();
+    let error = test.try_run("DROP DISK STORE far").await.unwrap_err();
+    assert!(error.to_string().contains("disk store `far` is of node `elsewhere`"), "{error}");
+    assert!(catalog.snapshot().disk_stores.contains_key("far"));
+}

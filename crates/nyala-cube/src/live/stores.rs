@@ -59,7 +59,9 @@ impl LiveStores {
         let is_elsewhere = |store: &Arc<OpenStore>| !self.node.owns(store.node());
         let known = self.stores.load();
         let others = || snapshot.disk_stores.values().filter(|entry| !self.node.owns(&entry.node));
-        let is_same = others().all(|entry| known.contains_key(&entry.name))
+        // A store may have been dropped, and another of its name made on a third node, since this one looked last.
+        let is_same = others()
+            .all(|entry| known.get(&entry.name).is_some_and(|store| *store.node() == entry.node))
             && known.values().filter(|store| is_elsewhere(store)).count() == others().count();
         if is_same {
             return;
@@ -110,5 +112,37 @@ impl LiveStores {
                 scope.spawn(move || store.close());
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// A catalog with disk store `far` on a node.
+    fn far(node: &str) -> CatalogSnapshot {
+        let entry = DiskStoreEntry {
+            name: "far".to_owned(),
+            folder: "stores/far".to_owned(),
+            options: BTreeMap::new(),
+            leftovers: Default::default(),
+            node: NodeId(node.to_owned()),
+        };
+        let disk_stores = BTreeMap::from([(entry.name.clone(), Arc::new(entry))]);
+        CatalogSnapshot { disk_stores, ..CatalogSnapshot::default() }
+    }
+
+    /// Statements about its tables would be sent to the node before, for ever.
+    #[test]
+    fn a_store_that_was_made_anew_on_another_node_is_looked_for_there() {
+        let here = NodeId("here".to_owned());
+        let stores = LiveStores::start(Path::new("nowhere"), &here, &far("n1"), 0);
+        let node = || stores.find("far").map(|store| store.node().0.clone());
+        assert_eq!(node().unwrap(), "n1");
+        stores.follow(&far("n2"));
+        assert_eq!(node().unwrap(), "n2");
+        stores.follow(&CatalogSnapshot::default());
+        assert_eq!(node(), None);
     }
 }

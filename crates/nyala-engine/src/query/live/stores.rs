@@ -156,16 +156,18 @@ async fn add(execution: &Execution<'_>, entry: DiskStoreEntry, if_not_exists: bo
             is_there(&own, &entry.name, if_not_exists)?
         };
         if is_there {
-            return Ok(());
+            // Another node may have made it a moment ago.
+            return own.snapshots.refresh().await;
         }
         let store = own.snapshots.live().open(entry.clone()).await?;
         let recorded = record(&own, &store, entry, if_not_exists, asked).await;
         match recorded {
             Ok(true) => own.snapshots.refresh().await,
-            // It was cancelled, or another store has got its name.
+            // It was cancelled, or another store has got its name, which is found from now on.
             not_recorded => {
                 close(store).await?;
-                not_recorded.map(|_| ())
+                not_recorded?;
+                own.snapshots.refresh().await
             }
         }
     };
@@ -191,6 +193,11 @@ async fn record(
 }
 
 async fn remove(engine: &Engine, name: String, if_exists: bool, asked: Asked) -> Result<()> {
+    // A store that another node has just made is not dropped while that node has it open.
+    if engine.catalog().is_shared() {
+        engine.catalog().refresh().await?;
+    }
+    engine.snapshots.refresh().await?;
     let entry = engine.snapshots.catalog().snapshot().disk_stores.get(&name).cloned();
     let folder = entry.map(|entry| engine.data_dir.join(&entry.folder));
     if let Some(store) = engine.snapshots.live().find(&name).filter(|store| !engine.node.owns(store.node())) {
