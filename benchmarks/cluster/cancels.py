@@ -15,7 +15,7 @@ import threading
 import time
 
 import nodes
-from faults import left_over
+from faults import parts_of
 from nodes import lab
 from streams import memory_of, threads_of
 
@@ -67,7 +67,7 @@ def main() -> None:
         took, gone = time.monotonic() - begun, None
         ended = time.monotonic()
         while time.monotonic() - ended < 30:
-            if not any(left_over(cluster)) and not any(running(node) for node in cluster.nodes):
+            if not any(parts_of(node) for node in cluster.executors) and not any(running(node) for node in cluster.nodes):
                 gone = round(time.monotonic() - ended, 2)
                 break
             time.sleep(0.05)

@@ -2,9 +2,9 @@
 
     dashboards.py [--scale 1] [--clients 1,25] [--rounds 3] [--seconds 6]
 
-`nyala bench ssb` asks, in turns: one node without a cluster, each coordinator of a cluster, which have all cuboids in memory; an executor
-that is the home of cuboids, and a coordinator without room for cuboids, which sends every query to their homes. Before that, the same cube is
-built by one node, and by all executors.
+`nyala bench ssb` asks, in turns and every second time in the other order: one node without a cluster, and one with as little memory as a
+coordinator; each coordinator of a cluster, which have all cuboids in memory; an executor that is the home of cuboids, and a coordinator without
+room for cuboids, which sends every query to their homes. Before that, the same cube is built by one node, and by all executors.
 """
 
 import json
@@ -57,26 +57,29 @@ def main() -> None:
     lab.up(options.work)
     lab.prepare(options.nyala, options.work, "ssb", options.scale)
     alone = lab.Server(options.nyala, options.work, "alone", lab.BUCKET, options.port + 50, {"disk_bytes": "2GiB"})
+    small = lab.Server(options.nyala, options.work, "small", lab.BUCKET, options.port + 51, {"disk_bytes": "2GiB"}, {"query": {"memory_limit_bytes": "1GiB"}})
     cluster = nodes.Cluster(options.nyala, options.work, 2, 3, options.port)
     full = cluster.add_coordinator("full", 5, "64MiB", hot_percent=1)
     try:
-        alone.start(empty_cache=True)
-        alone.create_tables("ssb")
-        alone.build_cubes("ssb")
+        for node in (alone, small):
+            node.start(empty_cache=True)
+            node.create_tables("ssb")
+            node.build_cubes("ssb")
         cluster.start()
         first = cluster.coordinators[0]
         first.create_tables("ssb")
         first.build_cubes("ssb")
         for node in cluster.nodes:
             nodes.wait_for_schema(node, "ssb")
-        everyone = [alone, *cluster.nodes]
-        targets = {"one node": alone, "coordinator 0": first, "coordinator 1": cluster.coordinators[1], "executor 0": cluster.executors[0], "coordinator without room": full}
+        everyone = [alone, small, *cluster.nodes]
+        targets = {"one node": alone, "one node, 1 GiB": small, "coordinator 0": first, "coordinator 1": cluster.coordinators[1]}
+        targets |= {"executor 0": cluster.executors[0], "coordinator without room": full}
         for server in targets.values():
             bench(options, server, everyone, 8)
         for clients in map(int, options.clients.split(",")):
             runs = {name: [] for name in targets}
-            for _ in range(options.rounds):
-                for name, server in targets.items():
+            for turn in range(options.rounds):
+                for name, server in list(targets.items())[:: -1 if turn % 2 else 1]:
                     runs[name].append(bench(options, server, everyone, clients))
             for name, found in runs.items():
                 line = {"server": name, "clients": clients}

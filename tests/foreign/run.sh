@@ -4,7 +4,7 @@
 #   run.sh [datafusion|sqlite|sqlsmith|random …]    the first three without a name
 #
 # From the environment: NYALA (the binary), WORK (a folder for everything that is fetched and built), EVERY, FILES, SEED, CONNECTIONS
-# (how much of SQLite's corpus, and by how many connections), QUERIES (of sqlsmith), COUNT, SEED, OFF and MOST (of random: README.md),
+# (how much of SQLite's corpus, and by how many connections), QUERIES (of sqlsmith), COUNT, SEED, OFF, MOST and CUBES (of random: README.md),
 # PORT (the first of three), PGBIN.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -67,7 +67,7 @@ ask_random() {
   [ -d "$WORK/venv" ] || python3 -m venv "$WORK/venv"
   "$WORK/venv/bin/pip" install -q $(grep -E '^(psycopg|pyarrow)' "$here/../compat/requirements.txt")
   "$WORK/venv/bin/python" "$here/random/ask.py" --postgres "$postgres" --nyala "$nyala" --folder "$WORK/files" --count "$COUNT" --seed "$SEED" \
-    --off "$OFF" --most "$MOST" --examples | tee "$WORK/out/random.txt"
+    --off "$OFF" --most "$MOST" --examples ${CUBES:+--cubes} | tee "$WORK/out/random.txt"
 }
 
 least() { awk -v suite="$1" '$1 == suite { print $2 }' "$here/expected.txt"; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Asks PostgreSQL and Nyala the same random queries over the same small tables.
 
-    ask.py --postgres 'host=…' --nyala 'host=…' --folder FOLDER [--count 10000] [--seed 1] [--start 0] [--off part,…] [--most 20]
+    ask.py --postgres 'host=…' --nyala 'host=…' --folder FOLDER [--count 10000] [--seed 1] [--start 0] [--off part,…] [--most 20] [--cubes]
 
 Exits with 1 if an answer of Nyala differs from PostgreSQL's or a server is at fault. Errors of Nyala alone are counted by their messages.
 """
@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import cubes
 import tables as data
 from answers import Server
 from expressions import Literal
@@ -25,20 +26,47 @@ PER_TABLES = 150
 TIMEOUT = "SET statement_timeout = '10s'"
 # Where Nyala keeps the tables, and with how many rows and threads at a time it computes: a batch of three rows has many edges.
 PLACES = [("live", None, None), ("files", None, None), ("live", 3, 4), ("files", 2, 3), ("files", 8192, 1), ("live", 2, 1)]
+# The same with cubes over them.
+CUBED = [("cubed_live", None, None), ("cubed_files", None, None), ("cubed_live", 3, 4), ("cubed_files", 2, 3)]
+CUBES = 6
 
 
 class Run:
     def __init__(self, options):
         self.options = options
         self.postgres = Server(options.postgres, [TIMEOUT])
-        self.places = [(place_name(*place), Server(options.nyala, [TIMEOUT, *settings(*place)])) for place in PLACES]
+        places = CUBED if options.cubes else PLACES
+        self.places = [(place_name(*place), Server(options.nyala, [TIMEOUT, *settings(*place)])) for place in places]
+        self.cubes, self.hits = [], 0
         self.counts = collections.Counter()
         self.errors = collections.Counter()
         self.examples = {}
         self.failures = 0
 
     def load(self, tables):
-        data.load(tables, self.postgres, self.places[0][1], self.places[1][1], Path(self.options.folder))
+        live, files, folder = self.places[0][1], self.places[1][1], Path(self.options.folder)
+        if not self.options.cubes:
+            return data.load(tables, self.postgres, live, files, folder)
+        self.drop_cubes()
+        names = {table.name for table in tables}
+        built = lambda server: cubes.build(self.cubes, server, names, lambda error, sql: self.count_error("cube refused", error, sql))
+        data.load_with_cubes(tables, self.postgres, live, files, folder, built)
+
+    def drop_cubes(self):
+        self.hits += int(self.places[0][1].ask("SELECT coalesce(sum(hits), 0) FROM system.cuboids").rows[0][0])
+        for _, server in self.places[:2]:
+            for cube in self.cubes:
+                server.do(f"DROP CUBE IF EXISTS {cube.name}")
+
+    def prepare(self, seed):
+        """Other tables, cubes over them, and the grammar that knows them."""
+        self.tables = data.tables(random.Random(seed), "same_names" not in self.options.off)
+        self.queries = Queries(random.Random(f"{seed} cubes"), self.tables, self.options.off)
+        if self.options.cubes:
+            self.drop_cubes()
+            self.cubes = [self.queries.cube(f"c{number}") for number in range(CUBES)]
+        self.load(self.tables)
+        self.queries.cubes = self.cubes
 
     def all(self):
         first, numbers = self.options.seed, range(self.options.start, self.options.start + self.options.count)
@@ -46,9 +74,7 @@ class Run:
         for number in numbers:
             seed = f"{first}.{number}"
             if number % PER_TABLES == 0 or number == self.options.start:
-                self.tables = data.tables(random.Random(f"{first}.{number - number % PER_TABLES}"), "same_names" not in self.options.off)
-                self.load(self.tables)
-                self.queries = Queries(random.Random(), self.tables, self.options.off)
+                self.prepare(f"{first}.{number - number % PER_TABLES}")
             self.queries.rng.seed(seed)
             self.one(seed, self.queries.whole())
             if (number + 1 - self.options.start) % 1000 == 0:
@@ -131,6 +157,9 @@ class Run:
 
     def report(self, number, seconds):
         print(f"\n{number} queries, {seconds:.0f} s: {dict(self.counts)}")
+        if self.options.cubes:
+            self.drop_cubes()
+            print(f"{self.hits} answers of cuboids")
         for message, count in self.errors.most_common():
             print(f"{count:6} {message}")
             if self.options.examples and message in self.examples:
@@ -146,7 +175,7 @@ def place_name(schema, rows, threads):
 
 def settings(schema, rows, threads):
     sizes = [f"SET datafusion.execution.batch_size = {rows}", f"SET datafusion.execution.target_partitions = {threads}"] if rows else []
-    return [f"SET search_path = {schema}", *sizes]
+    return [f"SET search_path = {schema}", *(["SET nyala.check_files = on"] if schema.startswith("cubed") else []), *sizes]
 
 
 def outcome(right, found, ordered):
@@ -170,10 +199,11 @@ def main():
     parser.add_argument("--off", type=lambda text: set(filter(None, text.split(","))), default=set(), help="parts of the grammar not to ask")
     parser.add_argument("--most", type=int, default=20, help="ends after so many differences")
     parser.add_argument("--shrink", type=int, default=400, help="questions to make one difference smaller")
+    parser.add_argument("--cubes", action="store_true", help="tables with cubes over them, and queries that these can answer")
     parser.add_argument("--examples", action="store_true", help="a query for each error of Nyala alone")
     options = parser.parse_args()
     server = Server(options.nyala)
-    for schema in ("live", "files"):
+    for schema in ("live", "files", "cubed_live", "cubed_files"):
         server.do(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     Run(options).all()
 

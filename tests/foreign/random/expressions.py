@@ -51,6 +51,8 @@ class Scope:
         self.sets = False
         # Where rows may be equal in all columns, two windows with total orders may number them in two ways: one is permitted.
         self.unique, self.numbered = True, False
+        # Of the cube that can answer queries over these rows.
+        self.measures = ()
 
     def alone(self):
         """Without the queries around: for arguments of aggregates, which would belong to those."""
@@ -228,7 +230,8 @@ class Expressions:
         rng = self.rng
         if self.fuel > 0 and depth > 0 and self.may("subqueries") and self.chance(0.22):
             return self.of_subquery(scope, depth - 1)
-        kind = rng.choice(["int", "int", "big", "num", "dbl", "text", "date", "ts", "bool"])
+        kinds = ["int", "int", "big", "num", "dbl", "text", "date", "ts", "bool"]
+        kind = rng.choice([column.type for column in scope.columns] if scope.measures and self.chance(0.9) else kinds)
         one = lambda type=kind: self.expr(type, scope, depth - 1)
         right = lambda: one() if self.chance(0.5) else self.literal(kind)
         text = rng.choice(["", "NOT "])

@@ -1,6 +1,7 @@
 """Random queries that have one answer."""
 
 from aggregates import Aggregates
+from cubes import Cubes
 from expressions import TYPES, Column, Expressions, Literal, Scope
 from nodes import Items, Key, Many, Maybe, Node
 from tables import NAMES
@@ -37,7 +38,7 @@ class Query(Node):
         return self.by.ordered() if isinstance(self.by, Query) else self.by is not None and not self.by.gone
 
 
-class Queries(Expressions, Aggregates):
+class Queries(Expressions, Aggregates, Cubes):
     def __init__(self, rng, tables, off=()):
         self.rng, self.tables, self.off = rng, tables, set(off)
         self.fuel, self.aliases, self.named, self.used = 0, 0, [], set()
@@ -100,6 +101,8 @@ class Queries(Expressions, Aggregates):
         return Query("(", left, f") {operator} (", right, ")", *tail, lists=lists, by=tail[0] if order else None)
 
     def select(self, types, outer, depth, names=None, order=False):
+        if self.cubes and outer is None and self.chance(0.6):
+            return self.select_from_cube(types, names, order)
         relations = [self.relation(outer, depth)]
         if self.fuel > 0 and self.chance(0.15):
             relations.append(self.relation(outer, depth))
@@ -113,11 +116,7 @@ class Queries(Expressions, Aggregates):
             kind = "rows"
         if kind == "groups":
             scope, keys = self.grouped(scope)
-        values = [self.item_value(kind, type, scope) for type in types]
-        items = Items([])
-        for place, value in enumerate(values):
-            name = names[place] if names else f"c{place + 1}"
-            items.items.append(Item(value, name, names is not None or self.chance(0.6) or order))
+        items = self.items(kind, types, scope, names, order)
         if kind == "groups":
             group = self.group_by(keys, items, scope)
             having = Maybe(" HAVING ", self.predicate(scope, 1)) if self.chance(0.25) and (keys or self.may("having_alone")) else ""
@@ -138,6 +137,26 @@ class Queries(Expressions, Aggregates):
             tail = self.order(items, taken) if order else []
         text = ["SELECT ", distinct, items, " FROM ", Many([one.node for one in relations]), where, group, having, *tail]
         return Query(*text, lists=[items], by=tail[0] if order else None)
+
+    def select_from_cube(self, types, names, order):
+        """A query over the tables of a cube, grouped by what it has."""
+        relation, rows, where = self.from_cube(self.rng.choice(self.cubes))
+        scope, keys = self.grouped(rows)
+        items = self.items("groups", types, scope, names, order)
+        group = self.group_by(keys, items, scope)
+        having = Maybe(" HAVING ", self.predicate(scope, 1)) if self.chance(0.2) and keys else ""
+        taken = set() if self.may("taken_names") else {column.name for column in rows.columns}
+        tail = self.order(items, taken) if order else []
+        return Query("SELECT ", items, " FROM ", relation, where, group, having, *tail, lists=[items], by=tail[0] if order else None)
+
+    def items(self, kind, types, scope, names, order):
+        """The SELECT list."""
+        values = [self.item_value(kind, type, scope) for type in types]
+        items = Items([])
+        for place, value in enumerate(values):
+            name = names[place] if names else f"c{place + 1}"
+            items.items.append(Item(value, name, names is not None or self.chance(0.6) or order))
+        return items
 
     def item_value(self, kind, type, scope):
         if (kind == "windows" or kind == "groups" and self.chance(0.15)) and self.may("windows") and self.chance(0.7):
