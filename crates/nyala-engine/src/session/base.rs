@@ -17,6 +17,7 @@ use nyala_sql::semantics::{
 };
 use nyala_sql::statement::PlanBudget;
 
+use super::context_rule::ContextRule;
 use super::derived_values::DerivedValues;
 use super::distinct_sums::keep_sum_types;
 use super::extension::SessionExtension;
@@ -81,7 +82,7 @@ impl BaseState {
             .with_relation_planners(vec![Arc::new(DerivedValues), Arc::new(KeysOfTables)])
             .with_type_planner(Arc::new(WrittenTypes::default()))
             .with_query_planner(Arc::new(NyalaPlanner))
-            .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())]);
+            .with_physical_optimizer_rules(vec![PhysicalRules::new().into_rule()]);
         for extension in extensions {
             builder = extension.configure(builder)?;
         }

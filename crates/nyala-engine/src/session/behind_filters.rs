@@ -13,17 +13,18 @@ use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, try_embed_projection};
 
-use super::wrapped_rule::{Rule, Wrapper};
+use super::context_rule::PhysicalRule;
+use super::wrapped_physical_rule::PhysicalWrapper;
 use super::yielding::{is_yield, yielding};
 
 /// Keeps a rule that moves projections from moving one that computes something below a filter.
 #[derive(Debug)]
 pub struct BehindFilters;
 
-impl Wrapper for BehindFilters {
+impl PhysicalWrapper for BehindFilters {
     fn run(
         &self,
-        rule: &Rule,
+        rule: &PhysicalRule,
         plan: Arc<dyn ExecutionPlan>,
         context: &dyn PhysicalOptimizerContext,
     ) -> Result<Arc<dyn ExecutionPlan>> {

@@ -17,8 +17,9 @@ use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::unnest::UnnestExec;
 
+use super::context_rule::PhysicalRule;
 use super::forget::{ForgetExec, Forgotten, forget};
-use super::wrapped_rule::{Rule, Wrapper};
+use super::wrapped_physical_rule::PhysicalWrapper;
 
 /// Gives a rule that relies on claims plans in which none is false: wrong ones are forgotten before it, and what had nothing to
 /// forget is removed after it.
@@ -34,10 +35,10 @@ use super::wrapped_rule::{Rule, Wrapper};
 #[derive(Debug)]
 pub struct WithoutFalseClaims;
 
-impl Wrapper for WithoutFalseClaims {
+impl PhysicalWrapper for WithoutFalseClaims {
     fn run(
         &self,
-        rule: &Rule,
+        rule: &PhysicalRule,
         plan: Arc<dyn ExecutionPlan>,
         context: &dyn PhysicalOptimizerContext,
     ) -> Result<Arc<dyn ExecutionPlan>> {

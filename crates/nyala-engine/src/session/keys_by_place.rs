@@ -9,7 +9,8 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizerContext;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 
-use super::wrapped_rule::{Rule, Wrapper};
+use super::context_rule::PhysicalRule;
+use super::wrapped_physical_rule::PhysicalWrapper;
 
 /// `EnsureRequirements` brings the keys of an aggregation below a join into the order of the join's keys. DataFusion 55 finds
 /// each of them again by its name (`reorder_aggregate_keys`): of `GROUP BY a.id, b.id`, both columns would be the first. So it
@@ -17,10 +18,10 @@ use super::wrapped_rule::{Rule, Wrapper};
 #[derive(Debug)]
 pub struct KeysByPlace;
 
-impl Wrapper for KeysByPlace {
+impl PhysicalWrapper for KeysByPlace {
     fn run(
         &self,
-        rule: &Rule,
+        rule: &PhysicalRule,
         plan: Arc<dyn ExecutionPlan>,
         context: &dyn PhysicalOptimizerContext,
     ) -> Result<Arc<dyn ExecutionPlan>> {

@@ -6,9 +6,9 @@
 //! - While names are resolved: `titles` of columns, `derived_values`, `keys`.
 //! - Rules of DataFusion's optimizer that would change an answer are held back: `distinct_sums`, `keys`, `null_safe_joins`,
 //!   `pinned_filters`, `qualified_constants`, `union_names`.
-//! - `planner` makes operators, and `physical_rules` chooses the rules that change them: `wrapped_rule` is DataFusion's with something
-//!   around it (`behind_filters`, `false_claims`, `keys_by_place`), `push_filters` takes the place of one, and `filter_in_scan`,
-//!   `groups_in_scan`, `hide_casts` and `insert_yields` are further ones.
+//! - `planner` makes operators, and `physical_rules` chooses the rules that change them: `wrapped_physical_rule` is DataFusion's with
+//!   something around it (`behind_filters`, `false_claims`, `keys_by_place`), `push_filters` takes the place of one, and
+//!   `filter_in_scan`, `groups_in_scan`, `hide_casts` and `insert_yields` are further ones. Some read their context (`context_rule`).
 //! - Operators that `pass` rows on: `forget` and `yielding`.
 //! - What would compute on without end is told that its statement must end: `interruptible_expr`, `interruptible_rules`,
 //!   `interruptible_windows`.
@@ -16,6 +16,7 @@
 mod base;
 mod behind_filters;
 mod context;
+mod context_rule;
 mod cubes;
 mod derived_values;
 mod distinct_sums;
@@ -47,7 +48,7 @@ mod temporary;
 pub mod titles;
 mod union_names;
 mod views;
-mod wrapped_rule;
+mod wrapped_physical_rule;
 mod yielding;
 
 pub use base::BaseState;

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_expr::OrderingRequirements;
 use datafusion::physical_optimizer::ensure_requirements::EnsureRequirements;
 use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
 use datafusion::physical_optimizer::optimizer::{
-    ConfigOnlyContext, PhysicalOptimizer, PhysicalOptimizerContext, PhysicalOptimizerRule,
+    PhysicalOptimizer, PhysicalOptimizerContext, PhysicalOptimizerRule,
 };
 use datafusion::physical_optimizer::projection_pushdown::ProjectionPushdown;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -22,6 +21,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use nyala_cube::scan::{HotCuboidExec, HotGroupsExec};
 
 use super::behind_filters::BehindFilters;
+use super::context_rule::{ContextRule, PhysicalRule};
 use super::false_claims::WithoutFalseClaims;
 use super::filter_in_scan::FilterInScan;
 use super::forget::ForgetExec;
@@ -30,7 +30,7 @@ use super::hide_casts::HideCasts;
 use super::insert_yields::InsertYields;
 use super::keys_by_place::KeysByPlace;
 use super::push_filters::PushFilters;
-use super::wrapped_rule::{Rule, Wrapper};
+use super::wrapped_physical_rule::PhysicalWrapper;
 use super::yielding::check_statement;
 
 /// All rules, as one: plans over memory skip the rules that cannot change them.
@@ -39,14 +39,15 @@ use super::yielding::check_statement;
 /// thousand cells.
 #[derive(Debug)]
 pub struct PhysicalRules {
-    all: Vec<Rule>,
+    all: Vec<PhysicalRule>,
     /// For plans that are [plain](is_plain).
-    few: Vec<Rule>,
+    few: Vec<PhysicalRule>,
 }
 
 impl PhysicalRules {
     pub fn new() -> Self {
-        let mut all: Vec<Rule> = PhysicalOptimizer::new().rules.into_iter().map(override_of).collect();
+        let mut all: Vec<PhysicalRule> =
+            PhysicalOptimizer::new().rules.into_iter().map(override_of).collect();
         all.push(Arc::new(HideCasts));
         all.push(Arc::new(InsertYields));
         // No rule for plain plans relies on claims, but their aggregations do.
@@ -55,16 +56,8 @@ impl PhysicalRules {
     }
 }
 
-impl PhysicalOptimizerRule for PhysicalRules {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        options: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.optimize_with_context(plan, &ConfigOnlyContext::new(options))
-    }
-
-    fn optimize_with_context(
+impl ContextRule for PhysicalRules {
+    fn run(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         context: &dyn PhysicalOptimizerContext,
@@ -86,7 +79,7 @@ impl PhysicalOptimizerRule for PhysicalRules {
 }
 
 /// What takes the place of one of DataFusion's rules that makes mistakes; the others stay as they are.
-fn override_of(rule: Rule) -> Rule {
+fn override_of(rule: PhysicalRule) -> PhysicalRule {
     let name = rule.name().to_owned();
     if name == ProjectionPushdown::new().name() {
         return BehindFilters.around(rule);

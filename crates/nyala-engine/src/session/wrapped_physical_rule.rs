@@ -3,47 +3,36 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::physical_optimizer::optimizer::{
-    ConfigOnlyContext, PhysicalOptimizerContext, PhysicalOptimizerRule,
-};
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizerContext;
 use datafusion::physical_plan::ExecutionPlan;
 
-pub type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+use super::context_rule::{ContextRule, PhysicalRule};
 
 /// What is done before a rule, and after it.
-pub trait Wrapper: Debug + Send + Sync + Sized + 'static {
+pub trait PhysicalWrapper: Debug + Send + Sync + Sized + 'static {
     /// Runs the rule.
     fn run(
         &self,
-        rule: &Rule,
+        rule: &PhysicalRule,
         plan: Arc<dyn ExecutionPlan>,
         context: &dyn PhysicalOptimizerContext,
     ) -> Result<Arc<dyn ExecutionPlan>>;
 
     /// The rule as it is run so, under its own name.
-    fn around(self, rule: Rule) -> Rule {
-        Arc::new(WrappedRule { wrapper: self, rule })
+    fn around(self, rule: PhysicalRule) -> PhysicalRule {
+        WrappedRule { wrapper: self, rule }.into_rule()
     }
 }
 
 #[derive(Debug)]
 struct WrappedRule<W> {
     wrapper: W,
-    rule: Rule,
+    rule: PhysicalRule,
 }
 
-impl<W: Wrapper> PhysicalOptimizerRule for WrappedRule<W> {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        options: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.optimize_with_context(plan, &ConfigOnlyContext::new(options))
-    }
-
-    fn optimize_with_context(
+impl<W: PhysicalWrapper> ContextRule for WrappedRule<W> {
+    fn run(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         context: &dyn PhysicalOptimizerContext,
