@@ -6,7 +6,7 @@ use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
-use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule};
+use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use nyala_cube::scan::{DamageReports, FileReads, HotCuboids};
 use nyala_model::config::QueryConfig;
@@ -21,7 +21,7 @@ use super::context_rule::ContextRule;
 use super::derived_values::DerivedValues;
 use super::distinct_sums::keep_sum_types;
 use super::extension::SessionExtension;
-use super::interruptible_rules::{InterruptibleAnalysis, InterruptibleRule};
+use super::interruptible_rules::{Interruptible, InterruptibleAnalysis};
 use super::keys::{KeysOfTables, WithoutKeys, without_keys_before};
 use super::null_safe_joins::keep_null_equality;
 use super::physical_rules::PhysicalRules;
@@ -30,6 +30,7 @@ use super::planner::NyalaPlanner;
 use super::qualified_constants::keep_qualifiers;
 use super::settings::NyalaOptions;
 use super::union_names::keep_union_names;
+use super::wrapped_logical_rule::{LogicalRule, LogicalWrapper};
 use super::{DATABASE, DEFAULT_SCHEMA};
 
 /// Made once for an engine: to register some hundred functions takes longer than all else that opens a snapshot, and
@@ -120,11 +121,10 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 }
 
 /// DataFusion's rules, after the meanings that keep them from wrong rewrites.
-fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
-        vec![Arc::new(WithoutKeys), Arc::new(MeaningsOf(Phase::Optimizer))];
+fn optimizer_rules() -> Vec<LogicalRule> {
+    let mut rules: Vec<LogicalRule> = vec![Arc::new(WithoutKeys), Arc::new(MeaningsOf(Phase::Optimizer))];
     let known = Optimizer::new().rules.into_iter();
     let known = known.map(keep_sum_types).map(pin_filters).map(keep_null_equality).map(keep_qualifiers);
     rules.extend(known.map(keep_union_names).flat_map(without_keys_before));
-    rules.into_iter().map(|rule| Arc::new(InterruptibleRule(rule)) as Arc<_>).collect()
+    rules.into_iter().map(|rule| Interruptible.around(rule)).collect()
 }

@@ -1,40 +1,37 @@
 //! Sums of decimals beside a count of distinct values.
 
-use std::sync::Arc;
-
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
+
+use super::wrapped_logical_rule::{LogicalRule, LogicalWrapper};
 
 /// The rule of DataFusion that groups twice for a DISTINCT.
 const TWO_GROUPINGS: &str = "single_distinct_aggregation_to_group_by";
 
 /// The rule; if it is the one that groups twice, it leaves out aggregations in which this would change the type of a sum: the sum of
 /// sums of decimals has more digits than the sum.
-pub fn keep_sum_types(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
+pub fn keep_sum_types(rule: LogicalRule) -> LogicalRule {
     match rule.name() == TWO_GROUPINGS {
-        true => Arc::new(KeepSumTypes(rule)),
+        true => KeepSumTypes.around(rule),
         false => rule,
     }
 }
 
 #[derive(Debug)]
-struct KeepSumTypes(Arc<dyn OptimizerRule + Send + Sync>);
+struct KeepSumTypes;
 
-impl OptimizerRule for KeepSumTypes {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+impl LogicalWrapper for KeepSumTypes {
+    fn run(
+        &self,
+        rule: &LogicalRule,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         match &plan {
             LogicalPlan::Aggregate(aggregate) if sums_decimals(aggregate) => Ok(Transformed::no(plan)),
-            _ => self.0.rewrite(plan, config),
+            _ => rule.rewrite(plan, config),
         }
     }
 }

@@ -9,8 +9,9 @@ use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{AnalyzerRule, OptimizerConfig};
 
+use super::wrapped_logical_rule::{LogicalRule, LogicalWrapper};
 use super::yielding::check_statement;
 
 /// A rule of the analyzer that does not begin for a statement that must end.
@@ -28,21 +29,18 @@ impl AnalyzerRule for InterruptibleAnalysis {
     }
 }
 
-/// A rule of the optimizer that neither begins nor goes on to the next node for a statement that must end.
+/// Keeps a rule of the optimizer from beginning, and from going on to the next node, for a statement that must end.
 #[derive(Debug)]
-pub struct InterruptibleRule(pub Arc<dyn OptimizerRule + Send + Sync>);
+pub struct Interruptible;
 
-impl OptimizerRule for InterruptibleRule {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+impl LogicalWrapper for Interruptible {
+    fn run(
+        &self,
+        rule: &LogicalRule,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         check_statement()?;
-        self.0.rewrite(plan, config)
+        rule.rewrite(plan, config)
     }
 }

@@ -14,6 +14,8 @@ use datafusion::logical_expr::{Distinct, LogicalPlan, TableScan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use nyala_cube::live::LiveProvider;
 
+use super::wrapped_logical_rule::LogicalRule;
+
 /// Lets GROUP BY over the key of a table name its other columns, as PostgreSQL does for tables of FROM, but not for subqueries.
 ///
 /// DataFusion would go on with the keys of tables below a subquery, and takes the key of one joined table to decide the columns
@@ -59,9 +61,7 @@ const READERS: [&str; 4] =
     ["replace_distinct_aggregate", "eliminate_join", "eliminate_duplicated_expr", "optimize_projections"];
 
 /// The rule, with [`WithoutKeys`] before it if it reads dependencies: rules before it have made nodes anew, and dependencies with them.
-pub fn without_keys_before(
-    rule: Arc<dyn OptimizerRule + Send + Sync>,
-) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+pub fn without_keys_before(rule: LogicalRule) -> Vec<LogicalRule> {
     match READERS.contains(&rule.name()) {
         true => vec![Arc::new(WithoutKeys), rule],
         false => vec![rule],

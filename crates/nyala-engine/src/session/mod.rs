@@ -4,8 +4,9 @@
 //!   `cubes`. Other crates add to it (`extension`).
 //! - A session has `settings`, and `temporary` tables.
 //! - While names are resolved: `titles` of columns, `derived_values`, `keys`.
-//! - Rules of DataFusion's optimizer that would change an answer are held back: `distinct_sums`, `keys`, `null_safe_joins`,
-//!   `pinned_filters`, `qualified_constants`, `union_names`.
+//! - Rules of DataFusion's optimizer that would change an answer are held back: `keys` removes what they would misread, and
+//!   `wrapped_logical_rule` puts code around them, which is in `distinct_sums`, `null_safe_joins`, `pinned_filters`,
+//!   `qualified_constants` and `union_names`.
 //! - `planner` makes operators, and `physical_rules` chooses the rules that change them: `wrapped_physical_rule` is DataFusion's with
 //!   something around it (`behind_filters`, `false_claims`, `keys_by_place`), `push_filters` takes the place of one, and
 //!   `filter_in_scan`, `groups_in_scan`, `hide_casts` and `insert_yields` are further ones. Some read their context (`context_rule`).
@@ -48,6 +49,7 @@ mod temporary;
 pub mod titles;
 mod union_names;
 mod views;
+mod wrapped_logical_rule;
 mod wrapped_physical_rule;
 mod yielding;
 

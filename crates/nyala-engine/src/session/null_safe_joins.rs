@@ -10,7 +10,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchemaRef, JoinType, NullEquality, Result};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, Extension, Join, LogicalPlan, UserDefinedLogicalNodeCore};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
+
+use super::wrapped_logical_rule::{LogicalRule, LogicalWrapper};
 
 /// The rule of DataFusion that makes keys of the conditions of a join.
 const KEYS: &str = "extract_equijoin_predicate";
@@ -19,33 +21,28 @@ const KEYS: &str = "extract_equijoin_predicate";
 const ORDER: &str = "eliminate_cross_join";
 
 /// The rule; if it is one of the two, a key is compared as it is written.
-pub fn keep_null_equality(
-    rule: Arc<dyn OptimizerRule + Send + Sync>,
-) -> Arc<dyn OptimizerRule + Send + Sync> {
+pub fn keep_null_equality(rule: LogicalRule) -> LogicalRule {
     match rule.name() {
-        KEYS => Arc::new(KeysNotNull(rule)),
-        ORDER => Arc::new(NullSafeApart(rule)),
+        KEYS => KeysNotNull.around(rule),
+        ORDER => NullSafeApart.around(rule),
         _ => rule,
     }
 }
 
 /// Adds `IS NOT NULL` to the conditions of a null-safe join for each key that was compared with `=`.
 #[derive(Debug)]
-struct KeysNotNull(Arc<dyn OptimizerRule + Send + Sync>);
+struct KeysNotNull;
 
-impl OptimizerRule for KeysNotNull {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let LogicalPlan::Join(mut join) = plan else { return self.0.rewrite(plan, config) };
+impl LogicalWrapper for KeysNotNull {
+    fn run(
+        &self,
+        rule: &LogicalRule,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let LogicalPlan::Join(mut join) = plan else { return rule.rewrite(plan, config) };
         let null_safe = null_safe_keys(&mut join);
-        let mut rewritten = self.0.rewrite(LogicalPlan::Join(join), config)?;
+        let mut rewritten = rule.rewrite(LogicalPlan::Join(join), config)?;
         if null_safe > 0
             && let LogicalPlan::Join(join) = &mut rewritten.data
         {
@@ -69,35 +66,37 @@ fn null_safe_keys(join: &mut Join) -> usize {
 
 /// Hides null-safe joins from the rule, which brings the joins above and below each of them into order on their own.
 #[derive(Debug)]
-struct NullSafeApart(Arc<dyn OptimizerRule + Send + Sync>);
+struct NullSafeApart;
 
-impl OptimizerRule for NullSafeApart {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let hidden = plan.transform_down_with_subqueries(|node| self.hide(node, config))?;
+impl LogicalWrapper for NullSafeApart {
+    fn run(
+        &self,
+        rule: &LogicalRule,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let hidden = plan.transform_down_with_subqueries(|node| self.hide(rule, node, config))?;
         if !hidden.transformed {
-            return self.0.rewrite(hidden.data, config);
+            return rule.rewrite(hidden.data, config);
         }
-        let rewritten = self.0.rewrite(hidden.data, config)?;
+        let rewritten = rule.rewrite(hidden.data, config)?;
         Ok(Transformed::yes(rewritten.data.transform_down_with_subqueries(show)?.data))
     }
 }
 
 impl NullSafeApart {
     /// Rewrites the inputs of a null-safe join, and puts a leaf in the place of the join, which the rule does not look into.
-    fn hide(&self, node: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+    fn hide(
+        &self,
+        rule: &LogicalRule,
+        node: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         let LogicalPlan::Join(mut join) = node else { return Ok(Transformed::no(node)) };
         if join.join_type != JoinType::Inner || null_safe_keys(&mut join) == 0 {
             return Ok(Transformed::no(LogicalPlan::Join(join)));
         }
-        let rewritten = LogicalPlan::Join(join).map_children(|input| self.rewrite(input, config))?;
+        let rewritten = LogicalPlan::Join(join).map_children(|input| self.run(rule, input, config))?;
         let join = if rewritten.transformed { rewritten.data.recompute_schema()? } else { rewritten.data };
         let leaf = LogicalPlan::Extension(Extension { node: Arc::new(HiddenJoin(join)) });
         Ok(Transformed::new(leaf, true, TreeNodeRecursion::Jump))

@@ -11,43 +11,42 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
 use nyala_sql::semantics::is_volatile;
+
+use super::wrapped_logical_rule::{LogicalRule, LogicalWrapper};
 
 /// The rule of DataFusion that pushes filters down.
 const PUSHING: &str = "push_down_filter";
 
 /// The rule; if it is the one that pushes filters down, it leaves such conditions where they are, and pushes the others.
-pub fn pin_filters(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
+pub fn pin_filters(rule: LogicalRule) -> LogicalRule {
     match rule.name() == PUSHING {
-        true => Arc::new(PinFilters(rule)),
+        true => PinFilters.around(rule),
         false => rule,
     }
 }
 
 #[derive(Debug)]
-struct PinFilters(Arc<dyn OptimizerRule + Send + Sync>);
+struct PinFilters;
 
-impl OptimizerRule for PinFilters {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let LogicalPlan::Filter(filter) = &plan else { return self.0.rewrite(plan, config) };
+impl LogicalWrapper for PinFilters {
+    fn run(
+        &self,
+        rule: &LogicalRule,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let LogicalPlan::Filter(filter) = &plan else { return rule.rewrite(plan, config) };
         let (conditions, input) = stacked(filter);
         let (pinned, free): (Vec<&Expr>, Vec<&Expr>) =
             conditions.into_iter().partition(|condition| is_pinned(condition, input));
         let Some(pinned) = conjunction(pinned.into_iter().cloned()) else {
-            return self.0.rewrite(plan, config);
+            return rule.rewrite(plan, config);
         };
         let Some(free) = conjunction(free.into_iter().cloned()) else { return Ok(Transformed::no(plan)) };
         let below = LogicalPlan::Filter(Filter::try_new(free, Arc::clone(input))?);
-        let rewritten = self.0.rewrite(below, config)?;
+        let rewritten = rule.rewrite(below, config)?;
         if !rewritten.transformed {
             return Ok(Transformed::no(plan));
         }

@@ -9,33 +9,32 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
+
+use super::wrapped_logical_rule::{LogicalRule, LogicalWrapper};
 
 /// The rule of DataFusion that merges projections.
 const MERGING: &str = "optimize_projections";
 
 /// The rule; if it is the one that merges projections, those that read no column are put on the input of the one below first.
-pub fn keep_qualifiers(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
+pub fn keep_qualifiers(rule: LogicalRule) -> LogicalRule {
     match rule.name() == MERGING {
-        true => Arc::new(KeepQualifiers(rule)),
+        true => KeepQualifiers.around(rule),
         false => rule,
     }
 }
 
 #[derive(Debug)]
-struct KeepQualifiers(Arc<dyn OptimizerRule + Send + Sync>);
+struct KeepQualifiers;
 
-impl OptimizerRule for KeepQualifiers {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        plan.transform_down(below_unread)?.transform_data(|plan| self.0.rewrite(plan, config))
+impl LogicalWrapper for KeepQualifiers {
+    fn run(
+        &self,
+        rule: &LogicalRule,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        plan.transform_down(below_unread)?.transform_data(|plan| rule.rewrite(plan, config))
     }
 }
 

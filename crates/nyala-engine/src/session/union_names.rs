@@ -8,37 +8,36 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerConfig;
+
+use super::wrapped_logical_rule::{LogicalRule, LogicalWrapper};
 
 /// The rule of DataFusion that drops inputs without rows.
 const DROPPING: &str = "propagate_empty_relation";
 
 /// The rule; if it is the one that drops inputs without rows, the first that is left gets the names of the UNION before.
-pub fn keep_union_names(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
+pub fn keep_union_names(rule: LogicalRule) -> LogicalRule {
     match rule.name() == DROPPING {
-        true => Arc::new(KeepUnionNames(rule)),
+        true => KeepUnionNames.around(rule),
         false => rule,
     }
 }
 
 #[derive(Debug)]
-struct KeepUnionNames(Arc<dyn OptimizerRule + Send + Sync>);
+struct KeepUnionNames;
 
-impl OptimizerRule for KeepUnionNames {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+impl LogicalWrapper for KeepUnionNames {
+    fn run(
+        &self,
+        rule: &LogicalRule,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         match plan {
             LogicalPlan::Union(union) if union.inputs.iter().any(|input| is_empty(input)) => {
-                self.0.rewrite(LogicalPlan::Union(with_names(union)?), config)
+                rule.rewrite(LogicalPlan::Union(with_names(union)?), config)
             }
-            plan => self.0.rewrite(plan, config),
+            plan => rule.rewrite(plan, config),
         }
     }
 }
