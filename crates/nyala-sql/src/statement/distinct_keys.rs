@@ -3,14 +3,13 @@
 //! PostgreSQL compares both as sets, and takes numbers for positions of the SELECT list. DataFusion's planner compares key by key.
 //! A key may be written with the name of its table in one of them, and without it in the other.
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Ident, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectItem,
-    SetExpr, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
+    SetExpr, TableFactor, TableWithJoins, Value,
 };
 
 use super::merged_columns::{merges, relation};
+use super::outside_subqueries::change_outside_subqueries;
 use super::titles::title_of;
 use super::versions::folded;
 
@@ -87,8 +86,29 @@ impl Columns {
 
     /// The expression as it is compared: names and brackets in one spelling. A subquery stays as it is.
     fn plain(&self, mut key: Expr) -> Expr {
-        let _ = key.visit(&mut Plain { columns: self, depth: 0 });
+        change_outside_subqueries(&mut key, |part| self.spell(part));
         key
+    }
+
+    /// Writes a name in one spelling, and removes a pair of brackets.
+    fn spell(&self, expr: &mut Expr) {
+        let spelt = |name: &Ident| Ident::with_quote('"', folded(name));
+        match expr {
+            Expr::Identifier(name) => *name = spelt(name),
+            Expr::CompoundIdentifier(names) => {
+                let names: Vec<Ident> = names.iter().map(spelt).collect();
+                // With one table no name needs a qualifier.
+                let column = match (self.tables.as_slice(), names.as_slice()) {
+                    ([Some(only)], [.., table, column]) if *only == table.value => Some(column.clone()),
+                    _ => None,
+                };
+                *expr = column.map_or(Expr::CompoundIdentifier(names), Expr::Identifier);
+            }
+            Expr::Nested(inner) => {
+                *expr = std::mem::replace(inner.as_mut(), Expr::Identifier(Ident::new("")));
+            }
+            _ => {}
+        }
     }
 
     /// Whether two plain keys are the same. A name without a qualifier means the column of only one table.
@@ -110,50 +130,6 @@ impl Columns {
             known.push(key);
         }
         is_new
-    }
-}
-
-struct Plain<'a> {
-    columns: &'a Columns,
-    /// Queries that the walk is in.
-    depth: usize,
-}
-
-impl VisitorMut for Plain<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if self.depth > 0 {
-            return ControlFlow::Continue(());
-        }
-        let spelt = |name: &Ident| Ident::with_quote('"', folded(name));
-        match expr {
-            Expr::Identifier(name) => *name = spelt(name),
-            Expr::CompoundIdentifier(names) => {
-                let names: Vec<Ident> = names.iter().map(spelt).collect();
-                // With one table no name needs a qualifier.
-                let column = match (self.columns.tables.as_slice(), names.as_slice()) {
-                    ([Some(only)], [.., table, column]) if *only == table.value => Some(column.clone()),
-                    _ => None,
-                };
-                *expr = column.map_or(Expr::CompoundIdentifier(names), Expr::Identifier);
-            }
-            Expr::Nested(inner) => {
-                *expr = std::mem::replace(inner.as_mut(), Expr::Identifier(Ident::new("")));
-            }
-            _ => {}
-        }
-        ControlFlow::Continue(())
     }
 }
 

@@ -16,6 +16,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::clauses::compares_rows;
 use super::merged_columns::constraint_of;
+use super::outside_subqueries::visit_outside_subqueries;
 use super::select::{by_position, counted};
 use super::versions::folded;
 use crate::error::{ErrorKind, QueryError, Result};
@@ -130,8 +131,9 @@ impl Search<'_> {
     }
 
     fn call_in(&self, expr: &Expr, is_inner: bool) -> Option<Call> {
-        let mut calls = Calls { kind_of: self.kind_of, is_inner, depth: 0 };
-        expr.visit(&mut calls).break_value()
+        let calls = Calls { kind_of: self.kind_of, is_inner };
+        let look = |part: &Expr| calls.call(part).map_or(ControlFlow::Continue(()), ControlFlow::Break);
+        visit_outside_subqueries(expr, look).break_value()
     }
 
     fn of_call(&self, function: &Function) -> Found {
@@ -211,10 +213,12 @@ fn of_window(window: &WindowSpec) -> Found {
 }
 
 fn refuse_windows(expr: &Expr, clause: &str) -> Found {
-    match expr.visit(&mut Windows::default()) {
-        ControlFlow::Break(()) => ControlFlow::Break(Box::new(Call::Window.misplaced(clause))),
-        ControlFlow::Continue(()) => ControlFlow::Continue(()),
-    }
+    visit_outside_subqueries(expr, |part| match part {
+        Expr::Function(Function { over: Some(_), .. }) => {
+            ControlFlow::Break(Box::new(Call::Window.misplaced(clause)))
+        }
+        _ => ControlFlow::Continue(()),
+    })
 }
 
 fn condition_of(join: &JoinOperator) -> Option<&Expr> {
@@ -301,7 +305,6 @@ struct Calls<'a> {
     kind_of: KindOf<'a>,
     /// Whether aggregates with columns may belong to a query around that of the expression.
     is_inner: bool,
-    depth: usize,
 }
 
 impl Calls<'_> {
@@ -316,54 +319,6 @@ impl Calls<'_> {
             return None;
         }
         Some(if name == "grouping" { Call::Grouping } else { Call::Aggregate })
-    }
-}
-
-impl Visitor for Calls<'_> {
-    type Break = Call;
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Call> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Call> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Call> {
-        match self.call(expr).filter(|_| self.depth == 0) {
-            Some(call) => ControlFlow::Break(call),
-            None => ControlFlow::Continue(()),
-        }
-    }
-}
-
-/// Finds a window function that an expression has in no query within it.
-#[derive(Default)]
-struct Windows {
-    depth: usize,
-}
-
-impl Visitor for Windows {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        match expr {
-            Expr::Function(Function { over: Some(_), .. }) if self.depth == 0 => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        }
     }
 }
 

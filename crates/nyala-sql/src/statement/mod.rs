@@ -28,6 +28,7 @@ mod misplaced_calls;
 mod numbers;
 mod options;
 mod ordered_sets;
+mod outside_subqueries;
 mod parameterise;
 mod parser;
 mod partition;
