@@ -8,7 +8,8 @@ use datafusion::sql::sqlparser::ast::{
     SetExpr, TableFactor, TableWithJoins, Value,
 };
 
-use super::merged_columns::{merges, relation};
+use super::join_constraint::merges;
+use super::join_sides::relation;
 use super::outside_subqueries::change_outside_subqueries;
 use super::titles::title_of;
 use super::versions::folded;

@@ -8,9 +8,9 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, Visit, VisitMut, Visitor, VisitorMut, With,
 };
 
-use super::merged_columns::{
-    Known, Side, merge_columns, merges, names_all, refuse_unmerged, renamed, side_of_from,
-};
+use super::join_constraint::merges;
+use super::join_sides::{Side, names_all, renamed};
+use super::merged_columns::{Known, merge_columns, refuse_unmerged, side_of_from};
 use super::titles::title_of;
 use super::versions::{folded, last};
 use crate::error::{QueryError, Result};

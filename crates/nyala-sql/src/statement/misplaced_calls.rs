@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::clauses::compares_rows;
-use super::merged_columns::constraint_of;
+use super::join_constraint::constraint_of;
 use super::outside_subqueries::visit_outside_subqueries;
 use super::select::{by_position, counted};
 use super::versions::folded;

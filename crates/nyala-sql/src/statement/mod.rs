@@ -17,6 +17,8 @@ mod file_tables;
 mod given;
 mod grouping;
 mod hiding;
+mod join_constraint;
+mod join_sides;
 mod joined;
 mod limits;
 mod literals;

@@ -1,0 +1,64 @@
+//! What a join in FROM asks for: its constraint, and the rows without a partner that it keeps.
+
+use datafusion::sql::sqlparser::ast::{JoinConstraint, JoinOperator, TableFactor, TableWithJoins};
+
+/// The constraint of a join of PostgreSQL, behind a reference of the kind of that to the operator.
+macro_rules! constraint {
+    ($operator:expr) => {
+        match $operator {
+            JoinOperator::Join(constraint)
+            | JoinOperator::Inner(constraint)
+            | JoinOperator::Left(constraint)
+            | JoinOperator::LeftOuter(constraint)
+            | JoinOperator::Right(constraint)
+            | JoinOperator::RightOuter(constraint)
+            | JoinOperator::FullOuter(constraint) => Some(constraint),
+            _ => None,
+        }
+    };
+}
+
+/// The constraint of a join of PostgreSQL.
+pub fn constraint_of(operator: &JoinOperator) -> Option<&JoinConstraint> {
+    constraint!(operator)
+}
+
+/// The constraint of a join of PostgreSQL, to be replaced.
+pub fn constraint_mut(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
+    constraint!(operator)
+}
+
+/// Whether a join in a FROM merges columns.
+pub fn merges(from: &TableWithJoins) -> bool {
+    let within = |table: &TableFactor| match table {
+        TableFactor::NestedJoin { table_with_joins, .. } => merges(table_with_joins),
+        _ => false,
+    };
+    within(&from.relation)
+        || from.joins.iter().any(|join| within(&join.relation) || is_merging(&join.join_operator))
+}
+
+/// Whether a join merges columns.
+pub fn is_merging(operator: &JoinOperator) -> bool {
+    matches!(constraint_of(operator), Some(JoinConstraint::Using(_) | JoinConstraint::Natural))
+}
+
+/// Of which sides a join keeps the rows that have no partner.
+#[derive(Clone, Copy)]
+pub enum Kept {
+    Neither,
+    Left,
+    Right,
+    Both,
+}
+
+impl Kept {
+    pub fn by(operator: &JoinOperator) -> Self {
+        match operator {
+            JoinOperator::Left(_) | JoinOperator::LeftOuter(_) => Self::Left,
+            JoinOperator::Right(_) | JoinOperator::RightOuter(_) => Self::Right,
+            JoinOperator::FullOuter(_) => Self::Both,
+            _ => Self::Neither,
+        }
+    }
+}
