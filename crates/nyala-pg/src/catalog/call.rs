@@ -11,6 +11,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
+use nyala_sql::functions::CallRows;
 
 use super::cells::{Cell, Kind, array, type_of};
 use super::database::Database;
@@ -145,24 +146,18 @@ impl ScalarUDFImpl for CatalogFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { args.number_rows };
-        let arguments = args.args.iter().map(|value| Argument::of(&value.to_array(rows)?));
-        let arguments = arguments.collect::<Result<Vec<_>>>()?;
+        let rows = CallRows::of(&args);
+        let arguments = rows.columns(&args.args)?.iter().map(Argument::of).collect::<Result<Vec<_>>>()?;
         let Some(database) = self.current.get() else {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from(&type_of(self.returns))?));
         };
         let schema = args.config_options.catalog.default_schema.as_str();
-        let mut cells = Vec::with_capacity(rows);
-        for row in 0..rows {
+        let mut cells = Vec::with_capacity(rows.count());
+        for row in 0..rows.count() {
             let names = &self.current.names;
             let call = Call { database: &database, names, schema, arguments: &arguments, row };
             cells.push(vec![(self.body)(&call)?]);
         }
-        let values = array(&cells, 0, self.returns);
-        match is_scalar {
-            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?)),
-            false => Ok(ColumnarValue::Array(values)),
-        }
+        rows.value(array(&cells, 0, self.returns))
     }
 }

@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
     Signature,
 };
 
+use super::call_rows::CallRows;
 use super::intervals::INTERVAL;
 
 const MINUTE: i64 = 60_000_000;
@@ -124,13 +125,8 @@ impl ScalarUDFImpl for DatePart {
             _ => None,
         };
         let Some((part, time)) = part else { return self.0.invoke_with_args(arguments) };
-        let is_scalar = matches!(time, ColumnarValue::Scalar(_));
-        let times = time.to_array(if is_scalar { 1 } else { arguments.number_rows })?;
-        let values = part_of(part, &times)?;
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?),
-            false => ColumnarValue::Array(values),
-        })
+        let rows = CallRows::of(&arguments);
+        rows.value(part_of(part, &time.to_array(rows.count())?)?)
     }
 
     fn preimage(

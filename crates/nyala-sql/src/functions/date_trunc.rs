@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
-use arrow::array::{ArrayRef, AsArray, TimestampMicrosecondArray};
+use arrow::array::{AsArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
 use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveDateTime, Offset, TimeZone, Timelike};
 use datafusion::common::{Result, ScalarValue, plan_err};
@@ -11,6 +11,8 @@ use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
+
+use super::call_rows::CallRows;
 
 /// Microseconds that nanoseconds in 64 bits hold, with some room for time zones.
 const NEAR: std::ops::Range<i64> = -9_200_000_000_000_000..9_200_000_000_000_000;
@@ -49,7 +51,7 @@ impl ScalarUDFImpl for DateTrunc {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = matches!(arguments.args.get(1), Some(ColumnarValue::Scalar(_)));
+        let rows = CallRows::of(&arguments);
         let (Some(ColumnarValue::Scalar(unit)), Some(times)) =
             (arguments.args.first(), arguments.args.get(1))
         else {
@@ -58,7 +60,7 @@ impl ScalarUDFImpl for DateTrunc {
         let DataType::Timestamp(TimeUnit::Microsecond, zone) = times.data_type() else {
             return self.0.invoke_with_args(arguments);
         };
-        let array = times.to_array(if is_scalar { 1 } else { arguments.number_rows })?;
+        let array = times.to_array(rows.count())?;
         let micros = array.as_primitive::<TimestampMicrosecondType>();
         let Some(unit) = unit.try_as_str().flatten().map(unit_named) else {
             return self.0.invoke_with_args(arguments);
@@ -80,11 +82,7 @@ impl ScalarUDFImpl for DateTrunc {
         if let Some((_, name)) = zone {
             truncated = truncated.with_timezone(name);
         }
-        let truncated: ArrayRef = Arc::new(truncated);
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&truncated, 0)?),
-            false => ColumnarValue::Array(truncated),
-        })
+        rows.value(Arc::new(truncated))
     }
 
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {

@@ -10,6 +10,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::call_rows::CallRows;
+
 /// Powers of ten that floating-point numbers have exactly.
 const EXACT_POWERS: i8 = 22;
 
@@ -43,16 +45,11 @@ impl ScalarUDFImpl for NearestFloat {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = matches!(arguments.args.as_slice(), [ColumnarValue::Scalar(_)]);
-        let columns = ColumnarValue::values_to_arrays(&arguments.args)?;
-        let [column] = columns.as_slice() else {
+        let [decimals] = arguments.args.as_slice() else {
             return plan_err!("`nearest_float` takes one decimal");
         };
-        let floats = nearest_floats(column)?;
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&floats, 0)?),
-            false => ColumnarValue::Array(floats),
-        })
+        let rows = CallRows::of(&arguments);
+        rows.value(nearest_floats(&decimals.to_array(rows.count())?)?)
     }
 }
 

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::functions_nested::array_has::array_has_udf;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
+use super::call_rows::CallRows;
 use super::list_texts::usual;
 
 /// DataFusion's function, which is false where NULL could be the value.
@@ -47,20 +48,15 @@ impl ScalarUDFImpl for Has {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
+        let rows = CallRows::of(&arguments);
         let (lists, values) = match arguments.args.as_slice() {
             [lists, values] if !lists.data_type().is_null() => {
-                (lists.to_array(rows)?, values.to_array(rows)?)
+                (lists.to_array(rows.count())?, values.to_array(rows.count())?)
             }
             _ => return self.0.invoke_with_args(arguments),
         };
-        let found = self.0.invoke_with_args(arguments)?.to_array(rows)?;
-        let known = known(&lists, &values, found.as_boolean())?;
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&known, 0)?),
-            false => ColumnarValue::Array(Arc::new(known)),
-        })
+        let found = self.0.invoke_with_args(arguments)?.to_array(rows.count())?;
+        rows.value(Arc::new(known(&lists, &values, found.as_boolean())?))
     }
 
     fn documentation(&self) -> Option<&Documentation> {

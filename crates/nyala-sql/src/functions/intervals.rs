@@ -6,11 +6,12 @@ use arrow::array::{ArrayRef, AsArray, Decimal128Array, Float64Array, IntervalMon
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
 use arrow::error::ArrowError;
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
+use super::call_rows::CallRows;
 use crate::error::{ErrorKind, QueryError};
 
 /// The type that intervals are computed in.
@@ -87,15 +88,8 @@ impl ScalarUDFImpl for Intervals {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let arrays =
-            arguments.args.iter().map(|argument| argument.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let computed = compute(self.of, &arrays)?;
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&computed, 0)?),
-            false => ColumnarValue::Array(computed),
-        })
+        let rows = CallRows::of(&arguments);
+        rows.value(compute(self.of, &rows.columns(&arguments.args)?)?)
     }
 }
 

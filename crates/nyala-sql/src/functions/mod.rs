@@ -4,6 +4,7 @@ mod aggregate;
 mod algebra;
 mod bitmap;
 mod bounded;
+mod call_rows;
 mod date_part;
 mod date_trunc;
 mod decimal_floats;
@@ -40,6 +41,7 @@ pub use algebra::{
     is_repeatable, share_states, state_family,
 };
 pub use bounded::{Joined, bound_call, constants_for_rows, needs_bound};
+pub use call_rows::CallRows;
 pub use date_part::DatePart;
 pub use decimal_floats::{NearestFloat, nearest_floats};
 pub use decimal_range::check_digits;

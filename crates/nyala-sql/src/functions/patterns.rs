@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 };
 use nyala_patterns::{Moment, NumberTemplate, PatternError, Read, Span, Template};
 
+use super::call_rows::CallRows;
 use super::intervals::INTERVAL;
 use crate::error::{ErrorKind, QueryError};
 
@@ -141,11 +142,9 @@ impl ScalarUDFImpl for Patterned {
         if let Some(other) = self.other(&types, pattern) {
             return other.invoke_with_args(arguments);
         }
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
+        let rows = CallRows::of(&arguments);
         let zone = arguments.config_options.execution.time_zone.as_deref().unwrap_or("UTC").parse::<Tz>()?;
-        let arrays =
-            arguments.args.iter().map(|argument| argument.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let arrays = rows.columns(&arguments.args)?;
         let computed = match (self.of, arrays.as_slice()) {
             (Of::Timestamp, [seconds]) => moments_of(seconds)?,
             (of, [values, patterns]) => {
@@ -160,10 +159,7 @@ impl ScalarUDFImpl for Patterned {
             }
             _ => return plan_err!("`{}` takes a value and a pattern", self.name()),
         };
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&computed, 0)?),
-            false => ColumnarValue::Array(computed),
-        })
+        rows.value(computed)
     }
 }
 

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::call_rows::CallRows;
 use crate::error::{ErrorKind, QueryError};
 
 /// The types that arguments are cast to; none if there is no such function.
@@ -77,16 +78,10 @@ impl ScalarUDFImpl for Plain {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let arrays =
-            arguments.args.iter().map(|argument| argument.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let rows = CallRows::of(&arguments);
+        let arrays = rows.columns(&arguments.args)?;
         let call = Call { arrays: &arrays, config: &arguments.config_options };
-        let computed = (self.compute)(&call)?;
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&computed, 0)?),
-            false => ColumnarValue::Array(computed),
-        })
+        rows.value((self.compute)(&call)?)
     }
 }
 

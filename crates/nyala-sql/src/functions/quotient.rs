@@ -9,10 +9,12 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 use datafusion::common::format::DEFAULT_CAST_OPTIONS;
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+
+use super::call_rows::CallRows;
 
 /// PostgreSQL computes at least this many significant digits.
 const DIGITS: i8 = 16;
@@ -47,19 +49,12 @@ impl ScalarUDFImpl for Quotient {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = arguments.number_rows;
-        match arguments.args.as_slice() {
-            [ColumnarValue::Scalar(left), ColumnarValue::Scalar(right)] => {
-                let quotient =
-                    divide(&left.to_array()?, &right.to_array()?, arguments.return_field.data_type())?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&quotient, 0)?))
-            }
-            [left, right] => {
-                let (left, right) = (left.to_array(rows)?, right.to_array(rows)?);
-                Ok(ColumnarValue::Array(divide(&left, &right, arguments.return_field.data_type())?))
-            }
-            other => plan_err!("a quotient has two operands, not {}", other.len()),
-        }
+        let [left, right] = arguments.args.as_slice() else {
+            return plan_err!("a quotient has two operands, not {}", arguments.args.len());
+        };
+        let rows = CallRows::of(&arguments);
+        let (left, right) = (left.to_array(rows.count())?, right.to_array(rows.count())?);
+        rows.value(divide(&left, &right, arguments.return_field.data_type())?)
     }
 
     /// The name that the operator has, by which columns are found.

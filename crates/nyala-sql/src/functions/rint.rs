@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Float16Type, Float32Type, Float64Type};
-use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+
+use super::call_rows::CallRows;
 
 /// `rint(x)`: rounds to the nearest whole number, halves to the even one.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -40,14 +42,11 @@ impl ScalarUDFImpl for Rint {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match arguments.args.as_slice() {
-            [ColumnarValue::Array(column)] => Ok(ColumnarValue::Array(nearest_whole(column)?)),
-            [ColumnarValue::Scalar(value)] => {
-                let rounded = nearest_whole(&value.to_array()?)?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&rounded, 0)?))
-            }
-            other => internal_err!("rint has one argument, not {}", other.len()),
-        }
+        let [numbers] = arguments.args.as_slice() else {
+            return internal_err!("rint has one argument, not {}", arguments.args.len());
+        };
+        let rows = CallRows::of(&arguments);
+        rows.value(nearest_whole(&numbers.to_array(rows.count())?)?)
     }
 }
 

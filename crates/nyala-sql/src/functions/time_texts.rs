@@ -10,11 +10,12 @@ use arrow::datatypes::{
     DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, TimeUnit, TimestampMicrosecondType,
 };
 use chrono::{DateTime, Datelike, NaiveDateTime, Offset, TimeZone, Timelike};
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::call_rows::CallRows;
 use super::intervals::INTERVAL;
 
 /// `CAST(t AS TEXT)` of a timestamp or an interval.
@@ -44,14 +45,11 @@ impl ScalarUDFImpl for TimeText {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match arguments.args.as_slice() {
-            [ColumnarValue::Array(times)] => Ok(ColumnarValue::Array(texts(times)?)),
-            [ColumnarValue::Scalar(time)] => {
-                let text = texts(&time.to_array()?)?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&text, 0)?))
-            }
-            other => plan_err!("a cast has one operand, not {}", other.len()),
-        }
+        let [times] = arguments.args.as_slice() else {
+            return plan_err!("a cast has one operand, not {}", arguments.args.len());
+        };
+        let rows = CallRows::of(&arguments);
+        rows.value(texts(&times.to_array(rows.count())?)?)
     }
 }
 

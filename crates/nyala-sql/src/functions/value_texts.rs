@@ -5,12 +5,13 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use nyala_model::float_text::{double, single};
 
+use super::call_rows::CallRows;
 use super::list_texts::{is_list, texts as list_texts};
 use super::postgres::{UUID, uuid_texts};
 use super::time_texts::texts as time_texts;
@@ -45,15 +46,12 @@ impl ScalarUDFImpl for ValueText {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let texts = |values: &ArrayRef| Ok::<_, _>(cast(&texts(values)?, &DataType::Utf8View)?);
-        match arguments.args.as_slice() {
-            [ColumnarValue::Array(values)] => texts(values).map(ColumnarValue::Array),
-            [ColumnarValue::Scalar(value)] => {
-                let text = texts(&value.to_array()?)?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&text, 0)?))
-            }
-            other => plan_err!("a cast has one operand, not {}", other.len()),
-        }
+        let [values] = arguments.args.as_slice() else {
+            return plan_err!("a cast has one operand, not {}", arguments.args.len());
+        };
+        let rows = CallRows::of(&arguments);
+        let texts = texts(&values.to_array(rows.count())?)?;
+        rows.value(cast(&texts, &DataType::Utf8View)?)
     }
 }
 

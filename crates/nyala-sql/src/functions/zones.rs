@@ -7,11 +7,12 @@ use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, TimestampMicroseco
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
 use chrono::{DateTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::call_rows::CallRows;
 use crate::error::{ErrorKind, QueryError};
 
 /// `timezone(zone, t)`, which is `t AT TIME ZONE zone`: of a moment the time on the zone's clock, and of a time on that clock the
@@ -63,17 +64,13 @@ impl ScalarUDFImpl for AtTimeZone {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
+        let rows = CallRows::of(&arguments);
         let [zones, times] = arguments.args.as_slice() else {
             return plan_err!("`timezone` takes two values");
         };
-        let (zones, times) = (cast(&zones.to_array(rows)?, &DataType::Utf8View)?, times.to_array(rows)?);
-        let moved = at_zones(zones.as_string_view(), &times)?;
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&moved, 0)?),
-            false => ColumnarValue::Array(moved),
-        })
+        let (zones, times) = (zones.to_array(rows.count())?, times.to_array(rows.count())?);
+        let zones = cast(&zones, &DataType::Utf8View)?;
+        rows.value(at_zones(zones.as_string_view(), &times)?)
     }
 }
 

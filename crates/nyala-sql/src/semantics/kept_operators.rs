@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
+use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::type_coercion::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
@@ -20,6 +20,7 @@ use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinaryExpr, C
 
 use super::casts::is_constant;
 use super::{Meaning, Scope};
+use crate::functions::CallRows;
 
 /// Hides such operators in functions, which rules leave alone.
 #[derive(Debug)]
@@ -105,16 +106,12 @@ impl ScalarUDFImpl for KeptOperator {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let (left, right) = both(self.op, &arguments.args)?;
-        let is_constant = arguments.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
-        let rows = if is_constant { 1 } else { arguments.number_rows };
-        let operands = [("left", left.to_array(rows)?), ("right", right.to_array(rows)?)];
+        let rows = CallRows::of(&arguments);
+        let operands = [("left", left.to_array(rows.count())?), ("right", right.to_array(rows.count())?)];
         let batch = RecordBatch::try_from_iter(operands)?;
         let (left, right) = (Arc::new(Column::new("left", 0)), Arc::new(Column::new("right", 1)));
-        let computed = PhysicalBinaryExpr::new(left, self.op, right).evaluate(&batch)?.into_array(rows)?;
-        Ok(match is_constant {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&computed, 0)?),
-            false => ColumnarValue::Array(computed),
-        })
+        let computed = PhysicalBinaryExpr::new(left, self.op, right).evaluate(&batch)?;
+        rows.value(computed.into_array(rows.count())?)
     }
 
     // The column keeps the name of the operator.

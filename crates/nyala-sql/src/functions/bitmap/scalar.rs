@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::arguments::{Argument, wrong_count};
 use super::operations::Operation;
+use crate::functions::call_rows::CallRows;
 
 use Argument::{Bitmap, Integer, Text};
 use DataType::{Boolean, Int64, LargeBinary, LargeUtf8};
@@ -104,17 +105,12 @@ impl ScalarUDFImpl for BitmapFunction {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constant = arguments.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
-        let rows = if constant { 1 } else { arguments.number_rows };
+        let rows = CallRows::of(&arguments);
         // A constant stays one row: as many copies of a large bitmap as there are rows would fill the memory.
         let columns = arguments.args.iter().map(|value| match value {
             ColumnarValue::Array(column) => Ok(Arc::clone(column)),
             ColumnarValue::Scalar(value) => value.to_array(),
         });
-        let result = self.operation.run(&columns.collect::<Result<Vec<ArrayRef>>>()?, rows)?;
-        if constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
-        }
-        Ok(ColumnarValue::Array(result))
+        rows.value(self.operation.run(&columns.collect::<Result<Vec<ArrayRef>>>()?, rows.count())?)
     }
 }

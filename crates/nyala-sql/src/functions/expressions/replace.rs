@@ -13,6 +13,7 @@ use regex::Captures;
 use super::compiled::{Compiled, byte_of, is_global, matches};
 use super::language::translated;
 use crate::error::{ErrorKind, QueryError};
+use crate::functions::call_rows::CallRows;
 use crate::functions::plain::{Call, is_text, is_whole, no_function};
 
 /// `regexp_replace(text, pattern, replacement [, start [, n]] [, flags])`.
@@ -89,16 +90,10 @@ impl ScalarUDFImpl for Replace {
         if let Some(arguments) = Self::for_other(&arguments)? {
             return self.other.invoke_with_args(arguments);
         }
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let arrays =
-            arguments.args.iter().map(|argument| argument.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let rows = CallRows::of(&arguments);
+        let arrays = rows.columns(&arguments.args)?;
         let call = Call { arrays: &arrays, config: &arguments.config_options };
-        let replaced = replaced(&call)?;
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&replaced, 0)?),
-            false => ColumnarValue::Array(replaced),
-        })
+        rows.value(replaced(&call)?)
     }
 }
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, StringViewArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::text::{Json, is_json, normal_json};
 use crate::error::{ErrorKind, QueryError};
+use crate::functions::call_rows::CallRows;
 
 /// A function of JSON.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -122,15 +123,11 @@ impl ScalarUDFImpl for JsonCall {
         if is_one && steps.len() != wanted {
             return plan_err!("`{}` takes {} arguments, not {}", self.name, wanted + 1, steps.len() + 1);
         }
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let texts = cast(&value.to_array(rows)?, &DataType::Utf8View)?;
-        let steps = steps.iter().map(|step| Steps::of(&step.to_array(rows)?)).collect::<Result<Vec<_>>>()?;
-        let answer = self.answer(texts.as_string_view(), &steps)?;
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&answer, 0)?),
-            false => ColumnarValue::Array(answer),
-        })
+        let rows = CallRows::of(&arguments);
+        let texts = cast(&value.to_array(rows.count())?, &DataType::Utf8View)?;
+        let steps =
+            steps.iter().map(|step| Steps::of(&step.to_array(rows.count())?)).collect::<Result<Vec<_>>>()?;
+        rows.value(self.answer(texts.as_string_view(), &steps)?)
     }
 }
 

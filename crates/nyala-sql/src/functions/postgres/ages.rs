@@ -9,10 +9,11 @@ use arrow::datatypes::{
     DataType, Float64Type, Int64Type, IntervalMonthDayNano, TimeUnit, TimestampMicrosecondType,
 };
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, Timelike};
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
 
 use crate::error::{ErrorKind, QueryError};
+use crate::functions::call_rows::CallRows;
 use crate::functions::intervals::INTERVAL;
 use crate::functions::zones::{offset_of_clock, zone_named};
 
@@ -51,10 +52,9 @@ impl ScalarUDFImpl for Age {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
+        let rows = CallRows::of(&arguments);
         let [one, other] = arguments.args.as_slice() else { return plan_err!("`age` takes two times") };
-        let (one, other) = (one.to_array(rows)?, other.to_array(rows)?);
+        let (one, other) = (one.to_array(rows.count())?, other.to_array(rows.count())?);
         let (one, other) = (
             one.as_primitive::<TimestampMicrosecondType>(),
             other.as_primitive::<TimestampMicrosecondType>(),
@@ -68,10 +68,7 @@ impl ScalarUDFImpl for Age {
                 Some(if one >= other { age(one, other) } else { negated(age(other, one)) })
             })
             .collect();
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&ages, 0)?),
-            false => ColumnarValue::Array(Arc::new(ages)),
-        })
+        rows.value(Arc::new(ages))
     }
 }
 
@@ -144,17 +141,15 @@ impl ScalarUDFImpl for MakeTimestamp {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let arrays =
-            arguments.args.iter().map(|argument| argument.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let rows = CallRows::of(&arguments);
+        let arrays = rows.columns(&arguments.args)?;
         let session: Tz = arguments.config_options.execution.time_zone.as_deref().unwrap_or("UTC").parse()?;
         let [whole @ .., seconds] = arrays.get(..6).unwrap_or_default() else {
             return plan_err!("`{}` takes six values", self.name());
         };
         let zones = arrays.get(6).map(|zones| cast(zones, &DataType::Utf8View)).transpose()?;
         let seconds = seconds.as_primitive::<Float64Type>();
-        let made = (0..rows).map(|row| {
+        let made = (0..rows.count()).map(|row| {
             let parts: Option<Vec<i64>> = whole
                 .iter()
                 .map(|part| part.is_valid(row).then(|| part.as_primitive::<Int64Type>().value(row)))
@@ -171,10 +166,7 @@ impl ScalarUDFImpl for MakeTimestamp {
         });
         let made = made.collect::<Result<TimestampMicrosecondArray, QueryError>>()?;
         let made = if self.has_zone { made.with_timezone("UTC") } else { made };
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?),
-            false => ColumnarValue::Array(Arc::new(made)),
-        })
+        rows.value(Arc::new(made))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, Int32Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int32Type};
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::functions::math::trunc;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::binary::BinaryTypeCoercer;
@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 
 use super::lists::bucket_of_bounds;
 use crate::error::{ErrorKind, QueryError};
+use crate::functions::call_rows::CallRows;
 
 /// `mod(a, b)`, which is `a % b`, and `div(a, b)`, which is the quotient without its fraction.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -125,15 +126,10 @@ impl ScalarUDFImpl for WidthBucket {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&arguments.args)?;
+        let rows = CallRows::of(&arguments);
+        let arrays = rows.columns(&arguments.args)?;
         if let [value, bounds] = arrays.as_slice() {
-            let buckets = bucket_of_bounds(value, bounds)?;
-            let is_scalar =
-                arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-            return Ok(match is_scalar {
-                true => ColumnarValue::Scalar(ScalarValue::try_from_array(&buckets, 0)?),
-                false => ColumnarValue::Array(buckets),
-            });
+            return rows.value(bucket_of_bounds(value, bounds)?);
         }
         let [number, low, high, count] = arrays.as_slice() else {
             return plan_err!("`width_bucket` takes four numbers, not {}", arrays.len());
@@ -152,12 +148,7 @@ impl ScalarUDFImpl for WidthBucket {
                 _ => Ok(None),
             }
         });
-        let buckets = buckets.collect::<Result<Int32Array>>()?;
-        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&buckets, 0)?),
-            false => ColumnarValue::Array(Arc::new(buckets)),
-        })
+        rows.value(Arc::new(buckets.collect::<Result<Int32Array>>()?))
     }
 }
 

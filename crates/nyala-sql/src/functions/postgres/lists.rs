@@ -11,12 +11,13 @@ use arrow::buffer::OffsetBuffer;
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{SortOptions, cast, take};
 use arrow::datatypes::{DataType, Field, Int64Type, IntervalMonthDayNanoType, TimestampMicrosecondType};
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
 use crate::error::{ErrorKind, QueryError};
+use crate::functions::call_rows::CallRows;
 use crate::functions::list_texts::{element_texts, is_list, usual};
 use crate::functions::plain::{Call, Plain, is_text, is_whole};
 
@@ -106,24 +107,19 @@ fn refuse_negative(size: Option<ArrayRef>) -> Result<(), QueryError> {
 
 /// The lists without the elements that are equal to a value, or NULL if it is NULL.
 fn removed(function: &ScalarUDF, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
-    let rows = if is_scalar { 1 } else { arguments.number_rows };
+    let rows = CallRows::of(&arguments);
     let [lists, values] = arguments.args.as_slice() else { return function.invoke_with_args(arguments) };
-    let (lists, values) = (lists.to_array(rows)?, values.to_array(rows)?);
+    let (lists, values) = (lists.to_array(rows.count())?, values.to_array(rows.count())?);
     if values.logical_null_count() == 0 || !matches!(lists.data_type(), DataType::List(_)) {
         return function.invoke_with_args(arguments);
     }
-    let known = function.invoke_with_args(arguments)?.to_array(rows)?;
+    let known = function.invoke_with_args(arguments)?.to_array(rows.count())?;
     let known = cast(&known, lists.data_type())?;
     let without = without_nulls(lists.as_list::<i32>())?;
     let nulls = values.logical_nulls();
     let is_null: BooleanArray =
-        (0..rows).map(|row| Some(nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)))).collect();
-    let removed = zip(&is_null, &without, &known)?;
-    Ok(match is_scalar {
-        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&removed, 0)?),
-        false => ColumnarValue::Array(removed),
-    })
+        (0..rows.count()).map(|row| Some(nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)))).collect();
+    rows.value(zip(&is_null, &without, &known)?)
 }
 
 fn without_nulls(lists: &ListArray) -> Result<ListArray> {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, StringViewBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
 use datafusion::sql::sqlparser::keywords::{ALL_KEYWORDS, RESERVED_FOR_IDENTIFIER};
+
+use crate::functions::call_rows::CallRows;
 
 /// `quote_literal`, `quote_ident` and `quote_nullable`.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -62,9 +64,8 @@ impl ScalarUDFImpl for Quoted {
         let [value] = arguments.args.as_slice() else {
             return plan_err!("`{}` takes one value", self.name());
         };
-        let is_scalar = matches!(value, ColumnarValue::Scalar(_));
-        let array = value.to_array(if is_scalar { 1 } else { arguments.number_rows })?;
-        let texts = cast(&array, &DataType::Utf8View)?;
+        let rows = CallRows::of(&arguments);
+        let texts = cast(&value.to_array(rows.count())?, &DataType::Utf8View)?;
         let mut quoted = StringViewBuilder::with_capacity(texts.len());
         for text in texts.as_string_view() {
             match (text, self.of) {
@@ -74,11 +75,7 @@ impl ScalarUDFImpl for Quoted {
                 (None, _) => quoted.append_null(),
             }
         }
-        let quoted = quoted.finish();
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&quoted, 0)?),
-            false => ColumnarValue::Array(Arc::new(quoted)),
-        })
+        rows.value(Arc::new(quoted.finish()))
     }
 }
 

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryBuilder, StringViewBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use crate::error::{ErrorKind, QueryError};
+use crate::functions::call_rows::CallRows;
 
 /// The type of UUIDs, as Parquet files have them.
 pub const UUID: DataType = DataType::FixedSizeBinary(16);
@@ -80,15 +81,11 @@ impl ScalarUDFImpl for Uuids {
             (_, [value]) => value,
             _ => return plan_err!("`{}` takes one value", self.name()),
         };
-        let is_scalar = matches!(value, ColumnarValue::Scalar(_));
-        let array = value.to_array(if is_scalar { 1 } else { arguments.number_rows })?;
-        let converted = match self.of {
+        let rows = CallRows::of(&arguments);
+        let array = value.to_array(rows.count())?;
+        rows.value(match self.of {
             Of::Bytes => uuid_texts(&array)?,
             _ => uuids_of(&array)?,
-        };
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&converted, 0)?),
-            false => ColumnarValue::Array(converted),
         })
     }
 }

@@ -3,13 +3,13 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue, exec_datafusion_err};
+use datafusion::common::{Result, exec_datafusion_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExpressionPlacement, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
+use nyala_sql::functions::CallRows;
 
 use super::dictionary::Dictionary;
 
@@ -63,13 +63,9 @@ impl ScalarUDFImpl for Code {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constant = arguments.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
-        let columns = ColumnarValue::values_to_arrays(&arguments.args)?;
+        let rows = CallRows::of(&arguments);
+        let columns = rows.columns(&arguments.args)?;
         let column = columns.first().ok_or_else(|| exec_datafusion_err!("`code` has no argument"))?;
-        let codes: ArrayRef = Arc::new(self.dictionary.codes(column)?);
-        if constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&codes, 0)?));
-        }
-        Ok(ColumnarValue::Array(codes))
+        rows.value(Arc::new(self.dictionary.codes(column)?))
     }
 }
