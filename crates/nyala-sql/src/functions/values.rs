@@ -58,6 +58,18 @@ impl Family {
     }
 }
 
+/// The type of the one argument of a function that takes values of any family; NULL is taken for a whole number.
+pub fn one_of_a_family(function: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [DataType::Null] => Ok(vec![DataType::Int64]),
+        [data_type] => Family::of(function, data_type).map(|_| vec![data_type.clone()]),
+        other => {
+            let message = format!("`{function}` takes one argument, not {}", other.len());
+            Err(QueryError::new(ErrorKind::InvalidText, message).into())
+        }
+    }
+}
+
 fn refuse(function: &str, data_type: &DataType) -> DataFusionError {
     let message = format!("`{function}` does not take `{data_type}`");
     QueryError::new(ErrorKind::Unsupported, message)

@@ -173,16 +173,24 @@ impl<K: Kind> GroupsAccumulator for Grouped<K> {
         values: &[ArrayRef],
         opt_filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
-        let rows = values.first().map_or(0, |column| column.len());
-        let each: Vec<usize> = (0..rows).collect();
-        let mut own = Self::new(self.kind.fresh());
-        own.update_batch(values, &each, opt_filter, rows)?;
-        own.state(EmitTo::All)
+        states_of_rows(Self::new(self.kind.fresh()), values, opt_filter)
     }
 
     fn size(&self) -> usize {
         size_of::<Self>() + self.groups.bytes() + self.kind.shared_bytes()
     }
+}
+
+/// The states of rows that each are a group of their own, made by an accumulator without groups.
+pub fn states_of_rows(
+    mut groups: impl GroupsAccumulator,
+    values: &[ArrayRef],
+    filter: Option<&BooleanArray>,
+) -> Result<Vec<ArrayRef>> {
+    let rows = values.first().map_or(0, |column| column.len());
+    let each: Vec<usize> = (0..rows).collect();
+    groups.update_batch(values, &each, filter, rows)?;
+    groups.state(EmitTo::All)
 }
 
 /// Merges a column of states.

@@ -9,7 +9,7 @@ mod single;
 
 pub use bytes::{Form, Reader, begin, damaged, put_varint};
 pub use definition::{Accumulators, Definition, aggregate};
-pub use groups::{GroupList, Measured, Rows};
+pub use groups::{GroupList, Measured, Rows, states_of_rows};
 pub use held::Held;
 pub use kind::Kind;
 

@@ -5,10 +5,9 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::AccumulatorArgs;
 
 use super::kind::DistinctKind;
-use crate::error::{ErrorKind, QueryError};
 use crate::functions::aggregate::{Accumulators, Definition};
 use crate::functions::bitmap::{BitmapKind, Input, Output};
-use crate::functions::values::Family;
+use crate::functions::values::{Family, one_of_a_family};
 
 const NAME: &str = "bitmap_distinct";
 
@@ -27,14 +26,7 @@ impl Definition for BitmapDistinct {
     }
 
     fn coerce(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        match types {
-            [DataType::Null] => Ok(vec![DataType::Int64]),
-            [data_type] => Family::of(NAME, data_type).map(|_| vec![data_type.clone()]),
-            other => {
-                let message = format!("`{NAME}` takes one argument, not {}", other.len());
-                Err(QueryError::new(ErrorKind::InvalidText, message).into())
-            }
-        }
+        one_of_a_family(NAME, types)
     }
 
     fn returns(&self, _types: &[DataType]) -> Result<DataType> {

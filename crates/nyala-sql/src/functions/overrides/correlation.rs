@@ -9,7 +9,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 
 use crate::error::QueryError;
-use crate::functions::aggregate::Rows;
+use crate::functions::aggregate::{Rows, states_of_rows};
 
 /// The state of a group.
 #[derive(Debug, Clone, Copy, Default)]
@@ -156,11 +156,7 @@ impl GroupsAccumulator for Correlations {
         values: &[ArrayRef],
         opt_filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
-        let rows = values.first().map_or(0, |column| column.len());
-        let each: Vec<usize> = (0..rows).collect();
-        let mut own = Self::default();
-        own.update_batch(values, &each, opt_filter, rows)?;
-        own.state(EmitTo::All)
+        states_of_rows(Self::default(), values, opt_filter)
     }
 
     fn size(&self) -> usize {

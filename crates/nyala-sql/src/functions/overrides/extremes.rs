@@ -8,7 +8,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
 use crate::error::QueryError;
-use crate::functions::aggregate::Rows;
+use crate::functions::aggregate::{Rows, states_of_rows};
 
 /// Which of all values is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,11 +99,7 @@ impl<T: ArrowPrimitiveType> GroupsAccumulator for FloatExtremes<T> {
         values: &[ArrayRef],
         opt_filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
-        let rows = values.first().map_or(0, |column| column.len());
-        let each: Vec<usize> = (0..rows).collect();
-        let mut own = Self::new(self.extreme);
-        own.update_batch(values, &each, opt_filter, rows)?;
-        own.state(EmitTo::All)
+        states_of_rows(Self::new(self.extreme), values, opt_filter)
     }
 
     fn size(&self) -> usize {

@@ -8,9 +8,9 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::AccumulatorArgs;
 
 use super::hll::Hll;
-use crate::error::{ErrorKind, QueryError};
+use crate::error::QueryError;
 use crate::functions::aggregate::{Accumulators, Definition, GroupList, Kind, Rows};
-use crate::functions::values::{Family, spell};
+use crate::functions::values::{Family, one_of_a_family, spell};
 
 const NAME: &str = "approx_distinct";
 
@@ -28,14 +28,7 @@ impl Definition for ApproxDistinct {
     }
 
     fn coerce(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        match types {
-            [DataType::Null] => Ok(vec![DataType::Int64]),
-            [data_type] => Family::of(NAME, data_type).map(|_| vec![data_type.clone()]),
-            other => {
-                let message = format!("`{NAME}` takes one argument, not {}", other.len());
-                Err(QueryError::new(ErrorKind::InvalidText, message).into())
-            }
-        }
+        one_of_a_family(NAME, types)
     }
 
     fn returns(&self, _types: &[DataType]) -> Result<DataType> {
