@@ -17,7 +17,7 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::file_reads::FileReads;
 use super::parquet_files::{FileColumns, SoundParquet};
-use super::text_files::{CsvFiles, JsonFiles};
+use super::text_files::{Csv, Json, TextFiles};
 
 /// A format with its options.
 #[derive(Debug, Clone)]
@@ -86,8 +86,8 @@ impl FileReader {
         let reads = self.reads.for_session(state);
         match self.format {
             FileFormat::Parquet | FileFormat::Delta => self.files.file_source(columns.clone()),
-            FileFormat::Csv => Arc::new(CsvFiles::new(self.csv.clone(), columns.clone(), reads)),
-            FileFormat::NdJson => Arc::new(JsonFiles::new(columns.clone(), reads)),
+            FileFormat::Csv => Arc::new(TextFiles::new(Csv(self.csv.clone()), columns.clone(), reads)),
+            FileFormat::NdJson => Arc::new(TextFiles::new(Json, columns.clone(), reads)),
         }
     }
 
