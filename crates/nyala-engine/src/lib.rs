@@ -50,6 +50,6 @@ pub use query::{
     OtherNodes, VERSION, from_panic, node_not_reached, not_confirmed, not_reached,
 };
 pub use session::{
-    Forgotten, Pass, PassExec, SessionExtension, SettingValue, forget, forgotten, insert_yields, interrupted,
-    is_yield, remove_checks, remove_yields, schema_in_path, schemas_in_path,
+    Forgotten, MadeRows, MadeTable, Pass, PassExec, SessionExtension, SettingValue, forget, forgotten,
+    insert_yields, interrupted, is_yield, remove_checks, remove_yields, schema_in_path, schemas_in_path,
 };

@@ -1,7 +1,7 @@
 //! The context in which a query is planned: one catalog snapshot with its tables, cubes, functions and settings.
 //!
 //! - A snapshot is opened in `context`, over what all snapshots share (`base`): its `tables`, which a `schema` finds, `views` and
-//!   `cubes`. Other crates add to it (`extension`).
+//!   `cubes`. Other crates add to it (`extension`), also tables that are made when they are read (`made_table`).
 //! - A session has `settings`, and `temporary` tables.
 //! - While names are resolved: `titles` of columns, `derived_values`, `keys`.
 //! - Rules of DataFusion's optimizer that would change an answer are held back: `keys` removes what they would misread, and
@@ -33,6 +33,7 @@ mod interruptible_rules;
 mod interruptible_windows;
 mod keys;
 mod keys_by_place;
+mod made_table;
 mod merged_joins;
 mod null_safe_joins;
 mod pass;
@@ -59,6 +60,7 @@ pub use extension::SessionExtension;
 pub use forget::{Forgotten, forget, forgotten};
 pub use insert_yields::{insert_yields, remove_checks, remove_yields};
 pub use interruptible_windows::interrupted;
+pub use made_table::{MadeRows, MadeTable};
 pub use pass::{Pass, PassExec};
 pub use physical_rules::is_plain;
 pub use settings::{SettingValue, Settings, schema_in_path, schemas_in_path, unknown as unknown_setting};

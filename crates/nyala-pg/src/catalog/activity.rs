@@ -10,11 +10,9 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, SchemaRef, TimeUnit, TimestampMicrosecondType};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::common::Result;
-use datafusion::datasource::{TableProvider, TableType};
-use datafusion::logical_expr::Expr;
-use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::physical_plan::collect;
+use nyala_engine::MadeRows;
 
 use super::cells::{Cell, Row, batch_of, row, schema_of};
 use super::database::{DATABASE, Database};
@@ -38,7 +36,8 @@ impl Activity {
         Self { schema: schema_of(ACTIVITY_COLUMNS), database }
     }
 
-    async fn rows(&self, session: &dyn Session) -> Result<Vec<Row>> {
+    /// A row for each connection.
+    async fn connections(&self, session: &dyn Session) -> Result<Vec<Row>> {
         let mut running = HashMap::new();
         if let Some(queries) = self.database.system_table("local_queries").await? {
             let plan = queries.scan(session, None, &[], None).await?;
@@ -78,25 +77,13 @@ fn running_of(batch: &RecordBatch, at: usize) -> Option<(i32, RunningQuery)> {
 }
 
 #[async_trait]
-impl TableProvider for Activity {
+impl MadeRows for Activity {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::View
-    }
-
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let batch = batch_of(&self.schema, ACTIVITY_COLUMNS, &self.rows(session).await?)?;
-        let scan = MemorySourceConfig::try_new_exec(&[vec![batch]], self.schema(), projection.cloned())?;
-        Ok(scan)
+    async fn rows(&self, session: &dyn Session) -> Result<RecordBatch> {
+        Ok(batch_of(&self.schema, ACTIVITY_COLUMNS, &self.connections(session).await?)?)
     }
 }
 

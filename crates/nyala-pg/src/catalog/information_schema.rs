@@ -55,11 +55,11 @@ impl SchemaProvider for InformationSchema {
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         if let Some(definition) = DEFINITIONS.iter().find(|definition| definition.name == name) {
-            return Ok(Some(Arc::new(CatalogTable::new(definition, Arc::clone(&self.database)))));
+            return Ok(Some(CatalogTable::provider(definition, &self.database)));
         }
         if let Some((name, columns)) = TEXT_TABLES.iter().find(|(table, _)| *table == name) {
             let definition = Definition { name, columns, rows: NO_ROWS };
-            return Ok(Some(Arc::new(CatalogTable::new(&definition, Arc::clone(&self.database)))));
+            return Ok(Some(CatalogTable::provider(&definition, &self.database)));
         }
         match (PLANNERS.contains(&name), self.catalogs.upgrade()) {
             (true, Some(catalogs)) => InformationSchemaProvider::new(catalogs).table(name).await,

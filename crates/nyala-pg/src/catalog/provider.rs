@@ -20,7 +20,7 @@ use datafusion_pg_catalog::pg_catalog::{
     self, ArrowTable, PgCatalogSchemaProvider, PgCatalogStaticTables, array_bounds_udf,
     generate_series_arg_coercion::CoerceIntArgsToBigInt, quote_ident_udf,
 };
-use nyala_engine::SessionExtension;
+use nyala_engine::{MadeTable, SessionExtension};
 use nyala_model::CatalogSnapshot;
 use nyala_sql::semantics::WrittenTypes;
 
@@ -160,10 +160,10 @@ impl SchemaProvider for SystemSchema {
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         if name == activity::NAME {
-            return Ok(Some(Arc::new(Activity::new(Arc::clone(&self.own)))));
+            return Ok(Some(Arc::new(MadeTable(Activity::new(Arc::clone(&self.own))))));
         }
         match DEFINITIONS.iter().find(|definition| definition.name == name) {
-            Some(definition) => Ok(Some(Arc::new(CatalogTable::new(definition, Arc::clone(&self.own))))),
+            Some(definition) => Ok(Some(CatalogTable::provider(definition, &self.own))),
             None => self.others.table(name).await,
         }
     }

@@ -3,14 +3,13 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::common::Result;
-use datafusion::datasource::{TableProvider, TableType};
-use datafusion::logical_expr::Expr;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::datasource::TableProvider;
 use datafusion_pg_catalog::pg_catalog::PG_CATALOG_TABLES;
+use nyala_engine::{MadeRows, MadeTable};
 
 use super::cells::{Kind, Row, batch_of, schema_of};
 use super::database::Database;
@@ -120,31 +119,21 @@ pub struct CatalogTable {
 }
 
 impl CatalogTable {
-    pub fn new(definition: &Definition, database: Arc<Database>) -> Self {
-        Self { definition: *definition, schema: schema_of(definition.columns), database }
+    /// The table of a definition, over the facts of a snapshot.
+    pub fn provider(definition: &Definition, database: &Arc<Database>) -> Arc<dyn TableProvider> {
+        let schema = schema_of(definition.columns);
+        Arc::new(MadeTable(Self { definition: *definition, schema, database: Arc::clone(database) }))
     }
 }
 
 #[async_trait]
-impl TableProvider for CatalogTable {
+impl MadeRows for CatalogTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::View
-    }
-
-    async fn scan(
-        &self,
-        _session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn rows(&self, _session: &dyn Session) -> Result<RecordBatch> {
         let rows = (self.definition.rows)(&self.database);
-        let batch = batch_of(&self.schema, self.definition.columns, &rows)?;
-        let scan = MemorySourceConfig::try_new_exec(&[vec![batch]], self.schema(), projection.cloned())?;
-        Ok(scan)
+        Ok(batch_of(&self.schema, self.definition.columns, &rows)?)
     }
 }

@@ -23,7 +23,7 @@ pub use self::activity::queries_here;
 use self::table::{SystemTable, Table};
 use super::engine::Engine;
 use super::names::SYSTEM_SCHEMA;
-use crate::session::{DATABASE, SessionExtension};
+use crate::session::{DATABASE, MadeTable, SessionExtension};
 
 /// Adds the schema to every snapshot. The engine is known only after the first snapshot is open.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl SessionExtension for SystemSchema {
     fn install(&self, context: &SessionContext, _: &Arc<CatalogSnapshot>) -> Result<()> {
         let schema = MemorySchemaProvider::new();
         for table in Table::ALL {
-            let provider = Arc::new(SystemTable::new(table, Arc::clone(&self.engine)));
+            let provider = Arc::new(MadeTable(SystemTable::new(table, Arc::clone(&self.engine))));
             schema.register_table(table.name().to_owned(), provider)?;
         }
         let database = context.catalog(DATABASE);

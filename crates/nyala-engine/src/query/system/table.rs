@@ -6,17 +6,13 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::catalog::memory::MemorySourceConfig;
-use datafusion::datasource::{TableProvider, TableType};
-use datafusion::logical_expr::Expr;
-use datafusion::physical_plan::ExecutionPlan;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::{activity, caches, live, nodes, resources};
 use crate::query::cubes::{self, jobs, segments};
 use crate::query::engine::Engine;
 use crate::query::statements::{show_history, show_setting};
-use crate::session::Settings;
+use crate::session::{MadeRows, Settings};
 
 /// The tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,28 +157,15 @@ impl SystemTable {
 }
 
 #[async_trait]
-impl TableProvider for SystemTable {
+impl MadeRows for SystemTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::View
-    }
-
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+    async fn rows(&self, session: &dyn Session) -> datafusion::error::Result<RecordBatch> {
         let engine = self.engine.get().and_then(Weak::upgrade);
         let engine = engine
             .ok_or_else(|| QueryError::new(ErrorKind::ShuttingDown, "the server is starting or stopping"))?;
-        let rows = self.table.rows(&engine, session).await?;
-        let partitions = [vec![rows]];
-        let scan = MemorySourceConfig::try_new_exec(&partitions, self.schema(), projection.cloned())?;
-        Ok(scan)
+        Ok(self.table.rows(&engine, session).await?)
     }
 }
