@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
@@ -15,6 +14,7 @@ use datafusion::common::ScalarValue;
 use moka::sync::Cache;
 
 use crate::query::activity::Route;
+use crate::query::counters::CacheCounts;
 use crate::query::history::Recorded;
 use crate::query::plan::logical::Unoptimized;
 use crate::session::{Settings, SnapshotContext};
@@ -82,8 +82,7 @@ pub struct Source {
 pub struct ResultCache {
     answers: Cache<ResultKey, Arc<Known>>,
     most_bytes: usize,
-    hits: AtomicU64,
-    misses: AtomicU64,
+    counts: CacheCounts,
 }
 
 /// Counts of the result cache since the start.
@@ -108,7 +107,7 @@ impl ResultCache {
             .time_to_idle(IDLE)
             .build();
         let most_bytes = budget_bytes / MAX_PART;
-        Self { answers, most_bytes, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+        Self { answers, most_bytes, counts: CacheCounts::default() }
     }
 
     pub fn find(&self, key: &ResultKey) -> Option<Arc<Known>> {
@@ -116,15 +115,14 @@ impl ResultCache {
     }
 
     pub fn count(&self, hit: bool) {
-        let counter = if hit { &self.hits } else { &self.misses };
-        counter.fetch_add(1, Ordering::Relaxed);
+        self.counts.count(hit);
     }
 
     pub fn stats(&self) -> ResultCacheStats {
         self.answers.run_pending_tasks();
         ResultCacheStats {
-            hits: self.hits.load(Ordering::Relaxed),
-            misses: self.misses.load(Ordering::Relaxed),
+            hits: self.counts.hits(),
+            misses: self.counts.misses(),
             entries: self.answers.entry_count(),
             bytes: self.answers.weighted_size(),
         }
@@ -168,6 +166,6 @@ impl Keeping {
 
 impl fmt::Debug for ResultCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResultCache").field("hits", &self.hits).finish_non_exhaustive()
+        f.debug_struct("ResultCache").field("counts", &self.counts).finish_non_exhaustive()
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hashbrown::{DefaultHashBuilder, Equivalent};
@@ -10,6 +9,7 @@ use moka::sync::Cache;
 use nyala_model::{NodeId, QualifiedName};
 
 use super::template::Template;
+use crate::query::counters::CacheCounts;
 use crate::query::plan::parts::Parts;
 use crate::session::{Settings, SnapshotContext};
 
@@ -92,8 +92,7 @@ pub struct KeptQuery {
 /// Templates, bounded in bytes. Often used ones stay.
 pub struct PlanCache {
     plans: Cache<PlanKey, Known, DefaultHashBuilder>,
-    hits: AtomicU64,
-    misses: AtomicU64,
+    counts: CacheCounts,
 }
 
 /// Counts of the plan cache since the start.
@@ -117,7 +116,7 @@ impl PlanCache {
             .weigher(|key: &PlanKey, known: &Known| weight(key, known))
             .time_to_idle(IDLE)
             .build_with_hasher(DefaultHashBuilder::default());
-        Self { plans, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+        Self { plans, counts: CacheCounts::default() }
     }
 
     /// The state of a text.
@@ -136,15 +135,14 @@ impl PlanCache {
     }
 
     pub fn count(&self, hit: bool) {
-        let counter = if hit { &self.hits } else { &self.misses };
-        counter.fetch_add(1, Ordering::Relaxed);
+        self.counts.count(hit);
     }
 
     pub fn stats(&self) -> PlanCacheStats {
         self.plans.run_pending_tasks();
         PlanCacheStats {
-            hits: self.hits.load(Ordering::Relaxed),
-            misses: self.misses.load(Ordering::Relaxed),
+            hits: self.counts.hits(),
+            misses: self.counts.misses(),
             entries: self.plans.entry_count(),
             bytes: self.plans.weighted_size(),
         }
@@ -162,10 +160,7 @@ fn weight(key: &PlanKey, known: &Known) -> u32 {
 
 impl fmt::Debug for PlanCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PlanCache")
-            .field("hits", &self.hits)
-            .field("misses", &self.misses)
-            .finish_non_exhaustive()
+        f.debug_struct("PlanCache").field("counts", &self.counts).finish_non_exhaustive()
     }
 }
 
