@@ -8,41 +8,6 @@ use datafusion::logical_expr::{ColumnarValue, Operator};
 
 use crate::error::{ErrorKind, QueryError};
 
-/// The checks of a floating-point number of either width.
-trait Float: Copy {
-    fn is_infinite(self) -> bool;
-    fn is_nan(self) -> bool;
-    fn is_zero(self) -> bool;
-}
-
-impl Float for f32 {
-    fn is_infinite(self) -> bool {
-        Self::is_infinite(self)
-    }
-
-    fn is_nan(self) -> bool {
-        Self::is_nan(self)
-    }
-
-    fn is_zero(self) -> bool {
-        self == 0.0
-    }
-}
-
-impl Float for f64 {
-    fn is_infinite(self) -> bool {
-        Self::is_infinite(self)
-    }
-
-    fn is_nan(self) -> bool {
-        Self::is_nan(self)
-    }
-
-    fn is_zero(self) -> bool {
-        self == 0.0
-    }
-}
-
 /// An error if an operator made an infinity of finite numbers, or zero of others, or divided by zero.
 pub fn check_floats(
     left: &ColumnarValue,
@@ -64,7 +29,7 @@ fn check<T: ArrowPrimitiveType>(
     computed: &ColumnarValue,
 ) -> Result<()>
 where
-    T::Native: Float,
+    T::Native: Into<f64>,
 {
     let rows = match computed {
         ColumnarValue::Array(array) => array.len(),
@@ -72,9 +37,9 @@ where
     };
     let computed = computed.to_array(rows)?;
     let may_vanish = matches!(op, Operator::Multiply | Operator::Divide);
-    let is_odd = |value: T::Native| value.is_infinite() || value.is_nan() || (may_vanish && value.is_zero());
+    let is_odd = |value: f64| value.is_infinite() || value.is_nan() || (may_vanish && value == 0.0);
     // The usual batch is passed over once.
-    if !computed.as_primitive::<T>().values().iter().any(|value| is_odd(*value)) {
+    if !computed.as_primitive::<T>().values().iter().any(|value| is_odd((*value).into())) {
         return Ok(());
     }
     let of = |side: &ColumnarValue| -> Result<ArrayRef> {
@@ -85,14 +50,15 @@ where
     let (left, right) = (left.as_primitive::<T>(), right.as_primitive::<T>());
     for ((left, right), value) in left.iter().zip(right).zip(computed.as_primitive::<T>()) {
         let (Some(left), Some(right), Some(value)) = (left, right, value) else { continue };
-        if op == Operator::Divide && right.is_zero() && !left.is_nan() {
+        let (left, right, value): (f64, f64, f64) = (left.into(), right.into(), value.into());
+        if op == Operator::Divide && right == 0.0 && !left.is_nan() {
             return Err(QueryError::new(ErrorKind::DivisionByZero, "division by zero").into());
         }
         if value.is_infinite() && !left.is_infinite() && !right.is_infinite() {
             return Err(out_of_range("overflow"));
         }
-        let is_small = value.is_zero() && !left.is_zero();
-        let from_product = op == Operator::Multiply && !right.is_zero();
+        let is_small = value == 0.0 && left != 0.0;
+        let from_product = op == Operator::Multiply && right != 0.0;
         let from_quotient = op == Operator::Divide && !right.is_infinite();
         if is_small && (from_product || from_quotient) {
             return Err(out_of_range("underflow"));
