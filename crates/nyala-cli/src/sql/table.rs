@@ -13,11 +13,7 @@ pub fn draw(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<String, Arrow
     table.load_preset(ASCII_FULL_CONDENSED);
     table.set_header(schema.fields().iter().map(|field| Cell::new(printable(field.name()))));
     for batch in batches {
-        let columns: Vec<_> = batch
-            .columns()
-            .iter()
-            .map(|array| ArrayFormatter::try_new(array.as_ref(), &FORMAT))
-            .collect::<Result<_, _>>()?;
+        let columns = writers(batch)?;
         for row in 0..batch.num_rows() {
             let cells: Vec<_> = columns
                 .iter()
@@ -40,11 +36,7 @@ pub fn expand(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<String, Arr
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
     let (mut text, mut record) = (String::new(), 0);
     for batch in batches {
-        let columns: Vec<_> = batch
-            .columns()
-            .iter()
-            .map(|array| ArrayFormatter::try_new(array.as_ref(), &FORMAT))
-            .collect::<Result<_, _>>()?;
+        let columns = writers(batch)?;
         for row in 0..batch.num_rows() {
             record += 1;
             text.push_str(&format!("-[ RECORD {record} ]{}\n", "-".repeat(width)));
@@ -55,6 +47,11 @@ pub fn expand(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<String, Arr
         }
     }
     Ok(text)
+}
+
+/// What writes the values of each column.
+fn writers(batch: &RecordBatch) -> Result<Vec<ArrayFormatter<'_>>, ArrowError> {
+    batch.columns().iter().map(|array| ArrayFormatter::try_new(array.as_ref(), &FORMAT)).collect()
 }
 
 const FORMAT: FormatOptions<'static> = FormatOptions::new().with_display_error(false);

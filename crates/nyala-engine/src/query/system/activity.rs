@@ -161,14 +161,7 @@ impl LoggedRoute {
 }
 
 pub fn stuck_schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![
-        text("kind"),
-        number("id"),
-        text("what"),
-        text("operator"),
-        text("waits_for"),
-        number("still_ms"),
-    ]))
+    works_schema("still_ms")
 }
 
 /// Work without progress at the watchdog's last look, the longest first.
@@ -177,19 +170,24 @@ pub fn stuck(engine: &Engine) -> Result<RecordBatch> {
 }
 
 pub fn tasks_schema() -> SchemaRef {
+    works_schema("running_ms")
+}
+
+/// Running work with the operator at work, and how busy the threads are.
+pub fn tasks(engine: &Engine) -> Result<RecordBatch> {
+    works(&activity::tasks(&engine.watched(), &engine.runtime.threads.runtimes()), tasks_schema())
+}
+
+/// The columns of work, the last one for its time.
+fn works_schema(time_column: &str) -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("kind"),
         number("id"),
         text("what"),
         text("operator"),
         text("waits_for"),
-        number("running_ms"),
+        number(time_column),
     ]))
-}
-
-/// Running work with the operator at work, and how busy the threads are.
-pub fn tasks(engine: &Engine) -> Result<RecordBatch> {
-    works(&activity::tasks(&engine.watched(), &engine.runtime.threads.runtimes()), tasks_schema())
 }
 
 fn works(works: &[Stuck], schema: SchemaRef) -> Result<RecordBatch> {
