@@ -20,10 +20,12 @@
 pub mod backups;
 mod catalog;
 mod change;
+mod cubes;
 mod edit;
 mod error;
 mod lease;
 mod live;
+mod lookup;
 mod postgres;
 mod relations;
 mod roles;

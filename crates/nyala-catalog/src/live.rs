@@ -8,7 +8,8 @@ use nyala_model::{CatalogSnapshot, DiskStoreEntry, TableEntry, TableId, TableSou
 
 use crate::edit::Edit;
 use crate::error::CatalogError;
-use crate::rules::{Edits, list};
+use crate::lookup::list;
+use crate::rules::Edits;
 
 pub fn create_store(base: &CatalogSnapshot, store: &DiskStoreEntry, if_not_exists: bool) -> Edits {
     match (base.disk_stores.get(&store.name), if_not_exists) {

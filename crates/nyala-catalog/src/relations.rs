@@ -9,7 +9,8 @@ use crate::change::NewTable;
 use crate::edit::Edit;
 use crate::error::CatalogError;
 use crate::live;
-use crate::rules::{Edits, check_name_is_free, check_unused, find_table, list, missing, object_not_found};
+use crate::lookup::{check_name_is_free, check_unused, find_table, list, missing, object_not_found};
+use crate::rules::Edits;
 
 pub fn create(base: &CatalogSnapshot, id: TableId, table: &NewTable, if_not_exists: bool) -> Edits {
     if if_not_exists && base.tables.contains_key(&table.name) {
