@@ -23,6 +23,8 @@ mod names;
 mod odbc;
 mod parameters;
 mod query;
+mod query_answer;
+mod query_request;
 mod request;
 mod routes;
 mod running;
