@@ -21,11 +21,12 @@ use nyala_sql::error::Result;
 use nyala_storage::SegmentStore;
 use uuid::Uuid;
 
+use super::abandoned::STRAGGLERS;
 use super::home::Home;
 use super::leftovers::{named, names_of, newest};
 use super::order::{cell_order, sort_order};
 use super::run::{BuildContext, compiled};
-use super::segment::{STRAGGLERS, SegmentHome};
+use super::segment_home::SegmentHome;
 use super::work::{Root, Work};
 use crate::cube::rewrite::ReadyCube;
 

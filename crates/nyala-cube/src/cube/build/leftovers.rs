@@ -13,7 +13,8 @@ use nyala_sql::error::Result;
 use nyala_storage::data_dir::SET_ASIDE;
 use nyala_storage::{SegmentStore, path};
 
-use super::segment::{SegmentHome, now_ms};
+use super::segment::now_ms;
+use super::segment_home::SegmentHome;
 use crate::scan::StoredFile;
 
 /// Queries that began before a replacement may read the old files for this much longer, at least.

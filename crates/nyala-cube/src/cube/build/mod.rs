@@ -16,6 +16,7 @@
 //! A ready segment of a cube that was altered since gets its missing cuboids one by one: from its other cuboids
 //! where these hold the states, else from the rows.
 
+mod abandoned;
 mod background;
 mod batches;
 mod coded;
@@ -33,6 +34,7 @@ mod pipeline;
 mod progress;
 mod run;
 mod segment;
+mod segment_home;
 mod spread;
 mod tee;
 mod together;
@@ -40,6 +42,7 @@ mod wanted;
 mod work;
 mod writer;
 
+pub use abandoned::{LeftSegments, drop_those_of_others};
 pub use background::Background;
 pub use dropped::{segments_in, segments_numbered};
 pub use extend::{extend, needs_rows};
@@ -51,6 +54,7 @@ pub use leftovers::{Leftovers, RETIREMENT, Readers, leftovers, remove_all, remov
 pub use progress::BuildStats;
 pub use progress::{Builds, Counts, Progress, RunningBuild};
 pub use run::{BuildContext, RangeFacts, Survey, build, merge, record_gap, survey};
-pub use segment::{LeftSegments, Resume, SegmentHome, WantedSegment, drop_those_of_others, now_ms};
+pub use segment::{Resume, WantedSegment, now_ms};
+pub use segment_home::SegmentHome;
 pub use together::build_roots_together;
 pub use wanted::{Work, is_due, kept_from, unheld, wanted};
