@@ -7,8 +7,9 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::nyala_parser::parse_range;
 use super::options::{StatementOption, parse_options, show_options};
-use super::parser::{expected, from_parser, parse_range, peek_word};
+use super::words::{expected, from_parser, peek_word};
 use crate::error::Result;
 
 /// The parts of an `ALTER CUBE` statement.

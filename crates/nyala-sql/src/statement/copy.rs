@@ -15,8 +15,9 @@ use super::ast::Statement;
 use super::balance::balance_chains;
 use super::clauses::rewrite_clauses;
 use super::dialect::Postgres;
-use super::parser::{RECURSION_LIMIT, expected, from_parser};
+use super::parser::RECURSION_LIMIT;
 use super::titles::name_columns_within;
+use super::words::{expected, from_parser};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// The parts of a `COPY … FROM` statement.

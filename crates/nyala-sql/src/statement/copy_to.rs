@@ -10,8 +10,9 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::balance::balance_chains;
 use super::clauses::rewrite_clauses;
 use super::dialect::Postgres;
-use super::parser::{RECURSION_LIMIT, from_parser};
+use super::parser::RECURSION_LIMIT;
 use super::titles::name_columns_within;
+use super::words::from_parser;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// The parts of such a statement.

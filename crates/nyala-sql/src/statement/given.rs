@@ -7,9 +7,9 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-use super::parser::from_parser;
 use super::titles::{items_of, title_of};
 use super::versions::{folded, last};
+use super::words::from_parser;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// A column of the table that a statement writes to.

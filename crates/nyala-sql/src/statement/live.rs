@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::parser::{IsOptional, Parser, ParserError};
 use super::clauses::count_microseconds;
 use super::copy::{CopyInto, parse_copy};
 use super::options::{StatementOption, parse_options, show_options};
-use super::parser::{expected, from_parser, peek_word, skip};
+use super::words::{expected, from_parser, peek_word, skip};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// A statement about live tables or disk stores.

@@ -28,6 +28,7 @@ mod merged_joins;
 mod merging;
 mod misplaced_calls;
 mod numbers;
+mod nyala_parser;
 mod options;
 mod ordered_sets;
 mod outside_subqueries;
@@ -52,6 +53,7 @@ mod spelling;
 mod titles;
 mod unneeded;
 mod versions;
+mod words;
 mod writing;
 mod written_columns;
 

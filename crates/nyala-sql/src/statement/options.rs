@@ -4,7 +4,7 @@ use datafusion::sql::parser::DFParser;
 use datafusion::sql::sqlparser::ast::Ident;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::parser::{expected, from_parser};
+use super::words::{expected, from_parser};
 use crate::error::Result;
 
 /// `name = value`

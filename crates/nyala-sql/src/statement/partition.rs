@@ -6,8 +6,8 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use nyala_model::Step;
 
 use super::ast::PartitionClause;
-use super::parser::{expected, from_parser, peek_word};
 use super::versions::folded;
+use super::words::{expected, from_parser, peek_word};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// The clause, if it stands next.

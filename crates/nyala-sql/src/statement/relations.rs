@@ -15,8 +15,9 @@ use nyala_model::QualifiedName;
 use super::ast::{Kind, Nyala, Statement};
 use super::limits::StatementLimits;
 use super::live::{LiveStatement, unsupported};
-use super::parser::{expected, from_parser, parse, parse_name, peek_word, skip};
+use super::parser::parse;
 use super::versions::folded;
+use super::words::{expected, from_parser, parse_name, peek_word, skip};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// A statement about views, or about the names of tables and views.

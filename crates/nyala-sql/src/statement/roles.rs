@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use nyala_model::access::Privilege;
 
-use super::parser::{expect_word, expected, from_parser, parse_name, peek_word, skip};
+use super::words::{expect_word, expected, from_parser, parse_name, peek_word, skip};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// A statement about roles. Passwords in it are never displayed.

@@ -1,10 +1,10 @@
 //! Parts of statements that are written as text and parsed again.
 
-use datafusion::common::DataFusionError;
 use datafusion::sql::sqlparser::ast::{Expr, Query};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::parser::Parser;
 
+use super::words::from_parser;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// Longest text that a clause is written as.
@@ -28,8 +28,4 @@ pub fn parse_query(text: &str) -> Result<Box<Query>> {
 /// An expression that is a part of a statement.
 pub fn parse_expr(text: &str) -> Result<Expr> {
     parser(text)?.parse_expr().map_err(from_parser)
-}
-
-fn from_parser(error: ParserError) -> QueryError {
-    DataFusionError::from(error).into()
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use datafusion::sql::parser::DFParser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::parser::peek_word;
+use super::words::peek_word;
 
 /// A statement with nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
