@@ -4,15 +4,14 @@
 //! deletes, in the order in which the index decided.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use moka::notification::RemovalCause;
@@ -20,48 +19,16 @@ use moka::sync::Cache;
 
 use super::block::{BlockId, Cut, FileId};
 use super::block_file::{self, Unusable};
+use super::disk_files::{TEMPORARY, forget_other_sizes, lock, name_path, path_of};
+use super::disk_writer::{Entry, Task, Writer};
 use super::health::Health;
 use super::stats::{CacheStats, add};
 use crate::StorageError;
-use crate::data_dir::remove_folder;
 
 /// Blocks that wait to be written, in bytes. A block beyond is not kept.
 const MAX_QUEUED_BYTES: u64 = 24 << 20;
 /// A file takes whole blocks of the file system.
 const FILE_SYSTEM_KIB: u64 = 4;
-/// File in the folder that is locked while a process uses it.
-const LOCK: &str = "nyala-cache.lock";
-/// File in the folder with the size of its blocks.
-const BLOCK_BYTES: &str = "block-bytes";
-const TEMPORARY: &str = "new-block";
-/// How long the lock of another process is waited for.
-const UNLOCKING: Duration = Duration::from_secs(2);
-const POLL: Duration = Duration::from_millis(20);
-
-/// A block that the index keeps.
-#[derive(Debug)]
-struct Entry {
-    kib: u32,
-    /// Whether its file is written.
-    written: AtomicBool,
-}
-
-enum Task {
-    /// Writes a block that the index kept. The guard is dropped afterwards.
-    Write {
-        block: BlockId,
-        data: Bytes,
-        entry: Arc<Entry>,
-        guard: Box<dyn Send>,
-    },
-    Delete(BlockId),
-    /// Notes the name of a file.
-    Name(FileId, Arc<str>),
-    DeleteName(FileId),
-    /// Tells that everything before is done.
-    Flush(Sender<()>),
-    Stop,
-}
 
 /// A folder of blocks.
 #[derive(Debug)]
@@ -314,67 +281,9 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHan
     thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
-fn lock(folder: &Path) -> Result<File, StorageError> {
-    let failed = |source| StorageError::CacheFolder { path: folder.to_owned(), source };
-    fs::create_dir_all(folder).map_err(failed)?;
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    let lock = options.open(folder.join(LOCK)).map_err(failed)?;
-    let begun = Instant::now();
-    loop {
-        match lock.try_lock() {
-            Ok(()) => return Ok(lock),
-            // The process before may be about to end, or programs that it started hold the file until they are loaded.
-            Err(TryLockError::WouldBlock) if begun.elapsed() < UNLOCKING => thread::sleep(POLL),
-            Err(TryLockError::WouldBlock) => {
-                return Err(StorageError::CacheInUse { path: folder.to_owned() });
-            }
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-        }
-    }
-}
-
-/// Deletes blocks of another size: they are found no more, and would take room that the index does not count.
-fn forget_other_sizes(folder: &Path, block_bytes: u64) -> io::Result<()> {
-    let (noted, size) = (folder.join(BLOCK_BYTES), block_bytes.to_string());
-    match fs::read_to_string(&noted) {
-        Ok(text) if text == size => return Ok(()),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    for number in 0..=u8::MAX {
-        remove_folder(&folder.join(format!("{number:02x}")))?;
-    }
-    fs::write(noted, size)
-}
-
-/// Renames a new file to its path. Makes the folder if it is missing.
-fn place(new: &Path, path: &Path) -> io::Result<()> {
-    match (fs::rename(new, path), path.parent()) {
-        (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(folder)?;
-            fs::rename(new, path)
-        }
-        (placed, _) => placed,
-    }
-}
-
 fn kib_on_disk(file_bytes: u64) -> u32 {
     let kib = file_bytes.div_ceil(FILE_SYSTEM_KIB << 10).saturating_mul(FILE_SYSTEM_KIB);
     u32::try_from(kib).unwrap_or(u32::MAX)
-}
-
-fn part_of(folder: &Path, file: FileId) -> PathBuf {
-    let [first, ..] = file.bytes();
-    folder.join(format!("{first:02x}"))
-}
-
-fn path_of(folder: &Path, block: &BlockId) -> PathBuf {
-    part_of(folder, block.file).join(block.file_name())
-}
-
-fn name_path(folder: &Path, file: FileId) -> PathBuf {
-    part_of(folder, file).join(format!("{file}.name"))
 }
 
 /// Puts the blocks of earlier processes into the index, and deletes everything else.
@@ -416,66 +325,5 @@ fn recover(
     if let Some(disk) = disk.upgrade() {
         disk.recovered.store(true, Ordering::Release);
         tracing::info!(folder = %folder.display(), blocks = index.entry_count(), "block cache recovered");
-    }
-}
-
-/// The thread that writes and deletes files.
-struct Writer {
-    folder: PathBuf,
-    index: Cache<BlockId, Arc<Entry>>,
-    queued_bytes: Arc<AtomicU64>,
-    health: Health,
-    stats: Arc<CacheStats>,
-    /// Locks the folder until nothing is written any more.
-    _lock: File,
-}
-
-impl Writer {
-    fn run(self, tasks: &Receiver<Task>) {
-        while let Ok(task) = tasks.recv() {
-            match task {
-                Task::Write { block, data, entry, guard } => {
-                    self.write(&block, &data, &entry);
-                    self.queued_bytes.fetch_sub(data.len() as u64, Ordering::AcqRel);
-                    drop(guard);
-                }
-                Task::Delete(block) => {
-                    let _ = fs::remove_file(path_of(&self.folder, &block));
-                }
-                Task::Name(file, name) => {
-                    let new = self.folder.join(TEMPORARY);
-                    let _ = fs::write(&new, name.as_bytes())
-                        .and_then(|()| place(&new, &name_path(&self.folder, file)));
-                }
-                Task::DeleteName(file) => {
-                    let _ = fs::remove_file(name_path(&self.folder, file));
-                }
-                Task::Flush(done) => {
-                    let _ = done.send(());
-                }
-                Task::Stop => return,
-            }
-        }
-    }
-
-    fn write(&self, block: &BlockId, data: &Bytes, entry: &Entry) {
-        if !self.health.is_on() || !self.index.contains_key(block) {
-            self.index.invalidate(block);
-            return;
-        }
-        let (new, path) = (self.folder.join(TEMPORARY), path_of(&self.folder, block));
-        match block_file::write(&new, block, data).and_then(|()| place(&new, &path)) {
-            Ok(()) => {
-                self.health.worked();
-                add(&self.stats.written_bytes, data.len() as u64);
-                entry.written.store(true, Ordering::Release);
-            }
-            Err(error) => {
-                add(&self.stats.io_errors, 1);
-                self.health.failed(&self.folder, &error);
-                let _ = fs::remove_file(&new);
-                self.index.invalidate(block);
-            }
-        }
     }
 }

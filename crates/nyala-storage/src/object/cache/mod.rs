@@ -12,6 +12,8 @@
 mod block;
 mod block_file;
 mod disk;
+mod disk_files;
+mod disk_writer;
 mod file;
 mod flight;
 mod health;
