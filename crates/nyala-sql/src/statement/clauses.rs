@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, GroupByExpr, Ident, LimitClause, ObjectNamePart, OrderBy, Query, Select,
-    SetExpr, Statement, TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleMethod,
-    TableWithJoins, TypedString, Value, VisitMut, VisitorMut,
+    BinaryOperator, DataType, Expr, Function, GroupByExpr, Ident, LimitClause, ObjectNamePart, OrderBy,
+    Query, Select, SetExpr, Statement, TableAlias, TableFactor, TableSample, TableSampleKind,
+    TableSampleMethod, TypedString, Value, VisitMut, VisitorMut,
 };
 
 use super::calls::{
@@ -17,6 +17,7 @@ use super::merged_columns::{Known, merge_columns};
 use super::ordered_sets::{in_other_words, keep_titles};
 use super::quantified::{count_rows, over_list};
 use super::recursive::keep_clauses;
+use super::row_comparisons::{compared_rows, row_in, row_in_list};
 use super::select::resolve_positions_in_sets;
 use super::set_functions::{order_by_items, rows_in_list, rows_of_table, series_to_from};
 use super::snippets::{parse_expr, parse_query};
@@ -24,9 +25,6 @@ use crate::error::{ErrorKind, QueryError, Result};
 
 /// Names of a collation by which texts are compared byte by byte, as all texts are.
 const BYTEWISE: &[&str] = &["c", "posix", "ucs_basic", "default", "c.utf-8", "c.utf8"];
-
-/// The rows of a subquery that a row is compared with.
-const ROW: &str = "__row";
 
 /// Writes the clauses of a statement in other words.
 pub fn rewrite_clauses(statement: &mut Statement) -> Result<()> {
@@ -231,16 +229,7 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
         }
         Expr::InList { expr: row, list, negated } => {
             if let Expr::Tuple(values) = row.as_ref() {
-                let rows = list.iter().map(|other| match other {
-                    Expr::Tuple(others) if others.len() == values.len() => {
-                        Ok(format!("({})", equal_rows(values, others)))
-                    }
-                    _ => {
-                        Err(QueryError::new(ErrorKind::InvalidText, "rows have different numbers of columns"))
-                    }
-                });
-                let any = rows.collect::<Result<Vec<_>>>()?.join(" OR ");
-                *expr = parse_expr(&format!("{} ({any})", if *negated { "NOT" } else { "" }))?;
+                *expr = row_in_list(values, list, *negated)?;
             }
         }
         Expr::BinaryOp { left, op, right }
@@ -274,30 +263,15 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
             let cast = if literal_text(timestamp).is_some() { "::timestamptz" } else { "" };
             *expr = parse_expr(&format!("timezone({time_zone}, ({timestamp}){cast})"))?;
         }
-        Expr::Function(function) if !function.within_group.is_empty() => {
-            constants_in_order(function);
-            if let Some(written) = in_other_words(function)? {
-                *expr = written;
-            }
-        }
         Expr::Substring { expr: text, substring_from: Some(from), substring_for, .. } => {
             if let Some(written) = by_pattern(text, from, substring_for.as_deref())? {
                 *expr = written;
             }
         }
         Expr::Function(function) => {
-            constants_in_order(function);
-            if let Some(written) = with_fewer_arguments(function) {
-                *expr = parse_expr(&written)?;
-                return Ok(());
+            if let Some(written) = of_function(function)? {
+                *expr = written;
             }
-            let of_now = match function.name.to_string().to_ascii_lowercase().as_str() {
-                "localtimestamp" => "now()::timestamp(6)",
-                "localtime" => "now()::time",
-                "transaction_timestamp" | "statement_timestamp" | "clock_timestamp" => "now()",
-                _ => return Ok(()),
-            };
-            *expr = parse_expr(of_now)?;
         }
         Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::Like { .. } | Expr::ILike { .. } => {
             if let Some(written) = over_list(expr)? {
@@ -332,36 +306,22 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Rows are compared column by column.
-fn compared_rows(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Result<Option<Expr>> {
-    if left.len() != right.len() {
-        return Err(QueryError::new(ErrorKind::InvalidText, "rows have different numbers of columns"));
+/// A call in other words, if it needs some.
+fn of_function(function: &mut Function) -> Result<Option<Expr>> {
+    constants_in_order(function);
+    if !function.within_group.is_empty() {
+        return in_other_words(function);
     }
-    let in_order = |strict: &str, last: &str| {
-        let cases = (0..left.len()).map(|at| {
-            let before =
-                left.iter().zip(right).take(at).map(|(one, other)| format!("({one}) = ({other}) AND "));
-            let op = if at + 1 == left.len() { last } else { strict };
-            let pair = left.get(at).zip(right.get(at)).map(|(one, other)| format!("({one}) {op} ({other})"));
-            format!("({}{})", before.collect::<String>(), pair.unwrap_or_default())
-        });
-        cases.collect::<Vec<_>>().join(" OR ")
-    };
-    let text = match op {
-        BinaryOperator::Eq => equal_rows(left, right),
-        BinaryOperator::NotEq => format!("NOT ({})", equal_rows(left, right)),
-        BinaryOperator::Lt => in_order("<", "<"),
-        BinaryOperator::LtEq => in_order("<", "<="),
-        BinaryOperator::Gt => in_order(">", ">"),
-        BinaryOperator::GtEq => in_order(">", ">="),
+    if let Some(written) = with_fewer_arguments(function) {
+        return parse_expr(&written).map(Some);
+    }
+    let of_now = match function.name.to_string().to_ascii_lowercase().as_str() {
+        "localtimestamp" => "now()::timestamp(6)",
+        "localtime" => "now()::time",
+        "transaction_timestamp" | "statement_timestamp" | "clock_timestamp" => "now()",
         _ => return Ok(None),
     };
-    Ok(Some(parse_expr(&format!("({text})"))?))
-}
-
-fn equal_rows(left: &[Expr], right: &[Expr]) -> String {
-    let pairs = left.iter().zip(right).map(|(one, other)| format!("({one}) = ({other})"));
-    pairs.collect::<Vec<_>>().join(" AND ")
+    parse_expr(of_now).map(Some)
 }
 
 /// A timestamp counts microseconds, if no other precision is written: nanoseconds would end in 2262.
@@ -369,36 +329,6 @@ pub fn count_microseconds(data_type: &mut DataType) {
     if let DataType::Timestamp(precision @ None, _) = data_type {
         *precision = Some(6);
     }
-}
-
-/// `(a, b) IN (…)`: true if a row is equal, unknown if one may be.
-fn row_in(values: &[Expr], subquery: &Query, negated: bool) -> Result<Expr> {
-    let columns: Vec<String> = (1..=values.len()).map(|at| format!("__column_{at}")).collect();
-    let pairs = |compared: &str| {
-        let pairs = columns.iter().zip(values);
-        pairs
-            .map(|(column, value)| format!("({ROW}.{column} = ({value})){compared}"))
-            .collect::<Vec<_>>()
-            .join(" AND ")
-    };
-    let rows = format!("({subquery}) AS {ROW}({})", columns.join(", "));
-    let text = format!(
-        "{} (CASE WHEN EXISTS (SELECT 1 FROM {rows} WHERE {}) THEN TRUE \
-         WHEN EXISTS (SELECT 1 FROM {rows} WHERE {}) THEN NULL ELSE FALSE END)",
-        if negated { "NOT" } else { "" },
-        pairs(""),
-        pairs(" IS NOT FALSE"),
-    );
-    parse_expr(&text)
-}
-
-/// Whether a SELECT stands for a row that is compared with those of a subquery.
-pub fn compares_rows(select: &Select) -> bool {
-    let alias = match select.from.as_slice() {
-        [TableWithJoins { relation: TableFactor::Derived { alias, .. }, .. }] => alias.as_ref(),
-        _ => None,
-    };
-    alias.is_some_and(|alias| alias.name.value == ROW)
 }
 
 fn alias_of(name: Ident) -> TableAlias {

@@ -41,6 +41,7 @@ mod recursive;
 mod relations;
 mod returning;
 mod roles;
+mod row_comparisons;
 mod secrets;
 mod select;
 mod session_spelling;
