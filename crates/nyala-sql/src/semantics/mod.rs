@@ -48,6 +48,7 @@ mod rules;
 mod sets;
 mod similar;
 mod subqueries;
+mod text_constants;
 mod texts;
 mod time_texts;
 mod times;
