@@ -14,9 +14,10 @@ use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::select_expr::SelectExpr;
 use datafusion::logical_expr::{
     Aggregate, Distinct, EmptyRelation, Expr, ExprFunctionExt, Filter, Join, LogicalPlan, LogicalPlanBuilder,
-    Projection, Sort, Subquery, SubqueryAlias, Union, Values, Window, WindowFunctionDefinition, lit, when,
+    Projection, Sort, SubqueryAlias, Union, Values, Window, WindowFunctionDefinition, lit, when,
 };
 
+use super::outer_columns::{asking_for, named, outer_columns, same, subquery_of};
 use crate::error::{ErrorKind, QueryError};
 
 /// Operators of the outer query and of a subquery together.
@@ -441,77 +442,6 @@ pub fn rows_of(values: &Values) -> Result<LogicalPlan> {
     match <[Arc<LogicalPlan>; 1]>::try_from(inputs) {
         Ok([single]) => Ok(Arc::unwrap_or_clone(single)),
         Err(inputs) => Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)),
-    }
-}
-
-/// That two values are the same, also if both are NULL.
-pub fn same(one: Expr, other: Expr) -> Expr {
-    datafusion::logical_expr::binary_expr(one, datafusion::logical_expr::Operator::IsNotDistinctFrom, other)
-}
-
-/// The column of this name, whatever its qualifier.
-pub fn named(schema: &DFSchema, name: &str) -> Result<Expr> {
-    let (qualifier, field) = schema.qualified_field_with_unqualified_name(name)?;
-    Ok(Expr::Column(Column::new(qualifier.cloned(), field.name())))
-}
-
-/// The outer columns that a plan, with the subqueries in it, asks for.
-pub fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
-    let mut columns = Vec::new();
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            expr.apply(|expr| {
-                if let Expr::OuterReferenceColumn(_, column) = expr {
-                    columns.push(column.clone());
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    })?;
-    Ok(columns)
-}
-
-/// The subquery with other names for outer columns.
-fn asking_for(subquery: &Subquery, name_of: &impl Fn(&Column) -> Option<Column>) -> Result<Subquery> {
-    let rename = |expr: Expr| match expr {
-        Expr::OuterReferenceColumn(field, column) => match name_of(&column) {
-            Some(name) => Transformed::yes(Expr::OuterReferenceColumn(field, name)),
-            None => Transformed::no(Expr::OuterReferenceColumn(field, column)),
-        },
-        other => Transformed::no(other),
-    };
-    let plan = subquery.subquery.as_ref().clone().transform_up_with_subqueries(|node| {
-        node.map_expressions(|expr| {
-            let expr = expr.transform_up(|expr| {
-                let mut renamed = rename(expr);
-                if let Some(within) = subquery_of(&mut renamed.data) {
-                    within.outer_ref_columns =
-                        within.outer_ref_columns.drain(..).map(|asked| rename(asked).data).collect();
-                }
-                Ok(renamed)
-            })?;
-            Ok(expr)
-        })
-    })?;
-    Ok(Subquery {
-        outer_ref_columns: subquery
-            .outer_ref_columns
-            .iter()
-            .map(|asked| rename(asked.clone()).data)
-            .collect(),
-        subquery: Arc::new(plan.data),
-        spans: subquery.spans.clone(),
-    })
-}
-
-/// The subquery of an expression.
-pub fn subquery_of(expr: &mut Expr) -> Option<&mut Subquery> {
-    match expr {
-        Expr::Exists(exists) => Some(&mut exists.subquery),
-        Expr::InSubquery(within) => Some(&mut within.subquery),
-        Expr::SetComparison(comparison) => Some(&mut comparison.subquery),
-        Expr::ScalarSubquery(subquery) => Some(subquery),
-        _ => None,
     }
 }
 

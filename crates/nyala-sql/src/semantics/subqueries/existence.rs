@@ -5,8 +5,9 @@ use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr::Exists;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit, not};
 
-use super::dependent::{Outer, named};
+use super::dependent::Outer;
 use super::lowering::Lowering;
+use super::outer_columns::named;
 use super::settled;
 use super::shapes::{is_of_one_row, without_limit};
 

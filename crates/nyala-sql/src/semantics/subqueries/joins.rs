@@ -8,8 +8,9 @@ use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Subquery, lit};
 
 use super::conditions::lower_filter;
-use super::dependent::{Outer, outer_columns, subquery_of};
+use super::dependent::Outer;
 use super::lowering::Lowering;
+use super::outer_columns::{outer_columns, subquery_of};
 use super::{Shared, has_subquery, settled};
 
 /// Conditions of a join with subqueries: of an inner join they are a filter above it.

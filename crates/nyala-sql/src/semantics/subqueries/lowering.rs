@@ -8,7 +8,8 @@ use datafusion::logical_expr::expr::{InSubquery, SetComparison};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection};
 
 use super::Shared;
-use super::dependent::{Outer, outer_columns};
+use super::dependent::Outer;
+use super::outer_columns::outer_columns;
 
 /// Replaces subqueries in expressions over `input`, which is joined to their values.
 pub struct Lowering<'a, 'c> {

@@ -24,8 +24,9 @@ use datafusion::logical_expr::{
 };
 
 use super::super::guards::is_volatile;
-use super::dependent::{Outer, named, same};
+use super::dependent::Outer;
 use super::lowering::Lowering;
+use super::outer_columns::{named, same};
 use super::shapes::first_column;
 use super::{PREFIX, settled};
 

@@ -21,6 +21,7 @@ mod existence;
 mod joins;
 mod lowering;
 mod membership;
+mod outer_columns;
 mod quantified;
 mod scalars;
 mod shapes;

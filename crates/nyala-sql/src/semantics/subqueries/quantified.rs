@@ -11,8 +11,9 @@ use datafusion::logical_expr::{
 };
 
 use super::super::driver::lower_operator;
-use super::dependent::{Outer, named};
+use super::dependent::Outer;
 use super::lowering::Lowering;
+use super::outer_columns::named;
 use super::settled;
 use super::shapes::first_column;
 

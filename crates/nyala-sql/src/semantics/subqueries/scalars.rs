@@ -5,8 +5,9 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection, Subquery};
 
-use super::dependent::{Outer, named};
+use super::dependent::Outer;
 use super::lowering::Lowering;
+use super::outer_columns::named;
 use super::settled;
 use super::shapes::{asks_outside, first_column, has_stored_columns, is_of_one_row, is_total_by_equality};
 use super::single::{or_null, single_value};

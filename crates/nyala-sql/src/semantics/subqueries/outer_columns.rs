@@ -1,0 +1,78 @@
+//! Columns of an outer query that a subquery asks for.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, Result};
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Subquery, binary_expr};
+
+/// That two values are the same, also if both are NULL.
+pub fn same(one: Expr, other: Expr) -> Expr {
+    binary_expr(one, Operator::IsNotDistinctFrom, other)
+}
+
+/// The column of this name, whatever its qualifier.
+pub fn named(schema: &DFSchema, name: &str) -> Result<Expr> {
+    let (qualifier, field) = schema.qualified_field_with_unqualified_name(name)?;
+    Ok(Expr::Column(Column::new(qualifier.cloned(), field.name())))
+}
+
+/// The outer columns that a plan, with the subqueries in it, asks for.
+pub fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
+    let mut columns = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Expr::OuterReferenceColumn(_, column) = expr {
+                    columns.push(column.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(columns)
+}
+
+/// The subquery with other names for outer columns.
+pub fn asking_for(subquery: &Subquery, name_of: &impl Fn(&Column) -> Option<Column>) -> Result<Subquery> {
+    let rename = |expr: Expr| match expr {
+        Expr::OuterReferenceColumn(field, column) => match name_of(&column) {
+            Some(name) => Transformed::yes(Expr::OuterReferenceColumn(field, name)),
+            None => Transformed::no(Expr::OuterReferenceColumn(field, column)),
+        },
+        other => Transformed::no(other),
+    };
+    let plan = subquery.subquery.as_ref().clone().transform_up_with_subqueries(|node| {
+        node.map_expressions(|expr| {
+            let expr = expr.transform_up(|expr| {
+                let mut renamed = rename(expr);
+                if let Some(within) = subquery_of(&mut renamed.data) {
+                    within.outer_ref_columns =
+                        within.outer_ref_columns.drain(..).map(|asked| rename(asked).data).collect();
+                }
+                Ok(renamed)
+            })?;
+            Ok(expr)
+        })
+    })?;
+    Ok(Subquery {
+        outer_ref_columns: subquery
+            .outer_ref_columns
+            .iter()
+            .map(|asked| rename(asked.clone()).data)
+            .collect(),
+        subquery: Arc::new(plan.data),
+        spans: subquery.spans.clone(),
+    })
+}
+
+/// The subquery of an expression.
+pub fn subquery_of(expr: &mut Expr) -> Option<&mut Subquery> {
+    match expr {
+        Expr::Exists(exists) => Some(&mut exists.subquery),
+        Expr::InSubquery(within) => Some(&mut within.subquery),
+        Expr::SetComparison(comparison) => Some(&mut comparison.subquery),
+        Expr::ScalarSubquery(subquery) => Some(subquery),
+        _ => None,
+    }
+}
