@@ -1,12 +1,10 @@
 //! `CHECK CUBE`: whether a cube's files are as written, and its answers equal those of the tables.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::collect;
 use datafusion::sql::sqlparser::ast::ObjectName;
@@ -21,6 +19,7 @@ use nyala_sql::error::{QueryError, Result};
 use object_store::path::Path;
 
 use super::build::pin;
+use super::compare_answers::{difference, first_row};
 use super::segments::missing_cube;
 use crate::query::answer::Answer;
 use crate::query::authorize::Caller;
@@ -36,9 +35,6 @@ use crate::session::Settings;
 const DEFAULT_SAMPLE: u64 = 20;
 /// Files checked at the same time.
 const FILES_AT_ONCE: usize = 8;
-/// Largest difference of floating-point numbers: relative, and absolute for numbers below 1. Sums depend on
-/// the order of their terms.
-const TOLERANCE: f64 = 1e-9;
 
 /// `CHECK CUBE`.
 pub struct Check<'s> {
@@ -261,8 +257,7 @@ impl Runner<'_> {
             return Ok(Finding::new("answer", "not compared", format!("{}: {report}", trial.text)));
         }
         let (raw, _) = self.rows(trial.plan.clone(), None).await?;
-        let difference = differences(&trial, &routed, &raw)?;
-        let Some(difference) = difference else {
+        let Some(difference) = difference(trial.groups, &routed, &raw)? else {
             let rows: usize = raw.iter().map(RecordBatch::num_rows).sum();
             return Ok(Finding::new("answer", "ok", format!("{}: {rows} rows", trial.text)));
         };
@@ -304,80 +299,6 @@ impl Runner<'_> {
     }
 }
 
-type Row = Vec<ScalarValue>;
-
-fn rows_of(batches: &[RecordBatch]) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    for batch in batches {
-        for row in 0..batch.num_rows() {
-            let values = batch.columns().iter().map(|column| ScalarValue::try_from_array(column, row));
-            rows.push(values.collect::<datafusion::error::Result<Row>>()?);
-        }
-    }
-    Ok(rows)
-}
-
-fn first_row(batches: &[RecordBatch]) -> Result<Row> {
-    Ok(rows_of(batches)?.into_iter().next().unwrap_or_default())
-}
-
-/// The first difference between the two answers.
-fn differences(trial: &Trial, cube: &[RecordBatch], tables: &[RecordBatch]) -> Result<Option<String>> {
-    let split = |mut row: Row| {
-        let values = row.split_off(trial.groups.min(row.len()));
-        (row, values)
-    };
-    let mut expected: HashMap<Row, Row> = rows_of(tables)?.into_iter().map(split).collect();
-    for (group, values) in rows_of(cube)?.into_iter().map(split) {
-        let Some(right) = expected.remove(&group) else {
-            return Ok(Some(format!("the tables have no group {}", list(&group))));
-        };
-        let wrong = values.iter().zip(&right).find(|(a, b)| !same(a, b));
-        if let Some((ours, right)) = wrong {
-            let (ours, right) = (show_value(ours), show_value(right));
-            let place = if group.is_empty() { String::new() } else { format!(" for group {}", list(&group)) };
-            return Ok(Some(format!("the cube says {ours}, the tables say {right}{place}")));
-        }
-    }
-    Ok(expected.into_keys().next().map(|group| format!("the cube has no group {}", list(&group))))
-}
-
-fn list(group: &[ScalarValue]) -> String {
-    format!("({})", group.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
-}
-
-/// A value, shortened: the set of a bitmap may have millions of members.
-fn show_value(value: &ScalarValue) -> String {
-    const MAX_CHARS: usize = 60;
-    let text = value.to_string();
-    if text.chars().count() <= MAX_CHARS {
-        text
-    } else {
-        text.chars().take(MAX_CHARS).chain("…".chars()).collect()
-    }
-}
-
-fn same(ours: &ScalarValue, right: &ScalarValue) -> bool {
-    if ours == right {
-        return true;
-    }
-    match (float(ours), float(right)) {
-        (Some(a), Some(b)) => {
-            (a.is_nan() && b.is_nan()) || (a - b).abs() <= TOLERANCE * a.abs().max(b.abs()).max(1.0)
-        }
-        _ => false,
-    }
-}
-
-fn float(value: &ScalarValue) -> Option<f64> {
-    match value {
-        ScalarValue::Float64(value) => *value,
-        // Its sums are only as exact as its values.
-        ScalarValue::Float32(value) => value.map(f64::from),
-        _ => None,
-    }
-}
-
 fn columns(findings: &[Finding]) -> Vec<ArrayRef> {
     vec![
         texts(findings.iter().map(|found| Some(found.check))),
@@ -386,19 +307,4 @@ fn columns(findings: &[Finding]) -> Vec<ArrayRef> {
         texts(findings.iter().map(|found| Some(found.result))),
         texts(findings.iter().map(|found| Some(found.detail.as_str()))),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_last_digits_of_floats_may_differ() {
-        let float = |value| ScalarValue::Float64(Some(value));
-        assert!(same(&float(1e12), &float(1e12 + 100.0)));
-        assert!(!same(&float(1e12), &float(1e12 + 10_000.0)));
-        assert!(same(&float(f64::NAN), &float(f64::NAN)));
-        assert!(!same(&float(0.0), &ScalarValue::Float64(None)));
-        assert!(!same(&ScalarValue::Int64(Some(1 << 60)), &ScalarValue::Int64(Some((1 << 60) + 1))));
-    }
 }

@@ -4,6 +4,7 @@ pub mod alter;
 pub mod analyze;
 pub mod build;
 pub mod check;
+mod compare_answers;
 pub mod create;
 pub mod damage;
 pub mod drop_segments;
