@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
-use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement as SqlStatement};
-use nyala_model::Step;
+use datafusion::sql::sqlparser::ast::{ObjectName, Query, Statement as SqlStatement};
 
 use super::alter::{AlterCube, DropSegments};
 use super::copy::CopyInto;
 use super::copy_to::CopyTo;
+use super::cube_statements::{BuildCube, CreateCube, Recommend};
 use super::live::LiveStatement;
-use super::options::{StatementOption, show_options};
 use super::relations::RelationStatement;
 use super::roles::RoleStatement;
 use super::session_tokens::without_tokens;
@@ -132,76 +131,6 @@ pub enum CacheScope {
     Table(ObjectName),
     /// The cuboids of a cube.
     Cube(ObjectName),
-}
-
-/// The parts of a `RECOMMEND CUBE` statement.
-#[derive(Debug, Clone)]
-pub struct Recommend {
-    /// The queries that are served.
-    pub scope: RecommendFor,
-    /// The budget.
-    pub options: Vec<StatementOption>,
-}
-
-/// The queries that a recommendation is for.
-#[derive(Debug, Clone)]
-pub enum RecommendFor {
-    /// Queries with all their tables in it.
-    Schema(Ident),
-    /// Queries that read it.
-    Table(ObjectName),
-}
-
-/// The parts of a `BUILD CUBE` statement and its kin.
-#[derive(Debug, Clone)]
-pub struct BuildCube {
-    /// The action.
-    pub action: BuildAction,
-    /// The cube.
-    pub name: ObjectName,
-    /// Whether the statement lasts as long as its job, and ends it when it ends. If not, its answer is the job's number.
-    pub waits: bool,
-    /// The first value of the range, and the first after it; all ranges when absent.
-    pub range: Option<(Expr, Expr)>,
-}
-
-/// An action on the segments of a range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BuildAction {
-    /// Missing and stale ones are built; all of them if the cube has one segment only.
-    Build,
-    /// All are built anew.
-    Refresh,
-    /// They become one.
-    Merge,
-}
-
-/// `PARTITION BY RANGE (column) EVERY step`
-#[derive(Debug, Clone)]
-pub struct PartitionClause {
-    /// A column of the first table in FROM.
-    pub column: String,
-    /// The step; for timestamps it may be in seconds instead. None where EVERY is absent.
-    pub step: Option<Step>,
-    /// A step shorter than a day.
-    pub seconds: Option<i64>,
-    /// The step as written.
-    pub text: String,
-}
-
-/// The parts of a `CREATE CUBE` statement.
-#[derive(Debug, Clone)]
-pub struct CreateCube {
-    /// Name of the new cube.
-    pub name: ObjectName,
-    /// Whether an existing cube is no error.
-    pub if_not_exists: bool,
-    /// How it is divided into segments.
-    pub partition: Option<PartitionClause>,
-    /// Automatic work on its segments.
-    pub options: Vec<StatementOption>,
-    /// The SELECT, as written.
-    pub query: Box<Query>,
 }
 
 impl Statement {
@@ -416,19 +345,6 @@ impl fmt::Display for Nyala {
     }
 }
 
-impl fmt::Display for Recommend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.scope {
-            RecommendFor::Schema(name) => write!(f, "RECOMMEND CUBE FOR SCHEMA {name}")?,
-            RecommendFor::Table(name) => write!(f, "RECOMMEND CUBE FOR TABLE {name}")?,
-        }
-        match self.options.as_slice() {
-            [] => Ok(()),
-            options => write!(f, " WITH {}", show_options(options)),
-        }
-    }
-}
-
 /// `BACKUP TO 'folder' [BASE 'folder']`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Backup {
@@ -443,40 +359,5 @@ impl fmt::Display for Backup {
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
         write!(f, "BACKUP TO {}", quoted(&self.target))?;
         self.base.iter().try_for_each(|base| write!(f, " BASE {}", quoted(base)))
-    }
-}
-
-impl fmt::Display for BuildCube {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verb = match self.action {
-            BuildAction::Build => "BUILD",
-            BuildAction::Refresh => "REFRESH",
-            BuildAction::Merge => "MERGE",
-        };
-        write!(f, "{verb} CUBE {}", self.name)?;
-        if !self.waits {
-            f.write_str(" WITH (wait = off)")?;
-        }
-        match &self.range {
-            Some((from, to)) => write!(f, " FROM {from} TO {to}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for CreateCube {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let condition = if self.if_not_exists { "IF NOT EXISTS " } else { "" };
-        write!(f, "CREATE CUBE {condition}{}", self.name)?;
-        if let Some(clause) = &self.partition {
-            write!(f, " PARTITION BY RANGE ({})", Ident::with_quote('"', &clause.column))?;
-            if !clause.text.is_empty() {
-                write!(f, " EVERY {}", clause.text)?;
-            }
-        }
-        if !self.options.is_empty() {
-            write!(f, " WITH {}", show_options(&self.options))?;
-        }
-        write!(f, " AS {}", self.query)
     }
 }

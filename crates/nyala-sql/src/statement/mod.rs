@@ -10,6 +10,7 @@ mod clauses;
 mod conflict;
 mod copy;
 mod copy_to;
+mod cube_statements;
 mod dialect;
 mod distinct_keys;
 mod expansion;
@@ -63,14 +64,12 @@ mod fuzz;
 
 pub use alter::{AlterAction, AlterCube, DropSegments, DroppedSegments};
 pub use ast::Kind;
-pub use ast::{
-    Backup, BuildAction, BuildCube, CacheScope, CacheStatement, CreateCube, Nyala, PartitionClause,
-    Recommend, RecommendFor, Statement,
-};
+pub use ast::{Backup, CacheScope, CacheStatement, Nyala, Statement};
 pub use cast_names::{NAMED_CAST, name_casts};
 pub use conflict::Conflict;
 pub use copy::CopyInto;
 pub use copy_to::CopyTo;
+pub use cube_statements::{BuildAction, BuildCube, CreateCube, PartitionClause, Recommend, RecommendFor};
 pub use file_tables::{FileTable, READ_FILES, take_files};
 pub use given::{TargetColumn, fit_values};
 pub use grouping::CubeGrouping;

@@ -5,11 +5,10 @@ use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Statement as SqlStatemen
 use datafusion::sql::sqlparser::keywords::Keyword;
 
 use super::alter::{AlterCube, DropSegments, parse_actions, parse_dropped_segments};
-use super::ast::{
-    Backup, BuildAction, BuildCube, CacheScope, CacheStatement, CreateCube, Nyala, Recommend, RecommendFor,
-};
+use super::ast::{Backup, CacheScope, CacheStatement, Nyala};
 use super::balance::balance_chains;
 use super::clauses::rewrite_clauses;
+use super::cube_statements::{BuildAction, BuildCube, CreateCube, Recommend, RecommendFor};
 use super::live::parse_live;
 use super::merged_joins::refuse_unmerged_joins;
 use super::options::{StatementOption, parse_options};

@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use nyala_model::Step;
 
-use super::ast::PartitionClause;
+use super::cube_statements::PartitionClause;
 use super::versions::folded;
 use super::words::{expected, from_parser, peek_word};
 use crate::error::{ErrorKind, QueryError, Result};
