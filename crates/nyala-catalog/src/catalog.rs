@@ -113,8 +113,8 @@ impl Catalog {
         tokio::spawn(commit.in_current_span()).await.map_err(|_| CatalogError::Interrupted)?
     }
 
-    /// Takes a lease for `node`; none if another node holds it. It is renewed until all have dropped it: whoever takes it
-    /// again in this process meanwhile shares it.
+    /// Takes a lease for `node`; none if another node holds it. Calls in this process share the lease, and it is renewed until
+    /// the last of them has dropped it.
     pub async fn take_lease(&self, name: &str, node: &NodeId) -> Result<Option<Arc<Lease>>, CatalogError> {
         let mut leases = self.shared.leases.lock().await;
         let key = (name.to_owned(), node.clone());

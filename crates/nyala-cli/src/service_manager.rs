@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The protocol is that of sd_notify(3): datagrams with lines `NAME=value`, sent to the Unix socket that `NOTIFY_SOCKET`
-//! names. Without that variable nobody is told. A manager that cannot be told does not keep the server from serving.
+//! names. Without that variable nothing is sent. An error of sending does not keep the server from serving.
 
 use std::io;
 use std::os::unix::net::{SocketAddr, UnixDatagram};

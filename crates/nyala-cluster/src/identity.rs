@@ -1,4 +1,4 @@
-//! Who may connect to a node: whoever knows the secret of the cluster.
+//! Identity of a node: a connection is accepted if it proves that it knows the secret of the cluster.
 //!
 //! The secret makes a key, with which each node signs a certificate for itself. So both ends of a connection prove that they
 //! know the secret without telling it, and a node knows that it talks to the one it means.

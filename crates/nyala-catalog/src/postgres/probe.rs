@@ -24,8 +24,8 @@ pub struct ProbedDatabase {
     pub clock_ms: u64,
 }
 
-/// The last column: without a schema the user makes one, in a schema that somebody else made the tables, and an existing catalog is
-/// read and written.
+/// The last column is whether the user has the privileges: to make a schema where there is none, to make tables in a schema of
+/// another user, to read and write the tables of an existing catalog.
 const FACTS: &str = "
 SELECT current_setting('server_version_num')::integer,
        floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,

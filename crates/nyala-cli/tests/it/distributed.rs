@@ -244,7 +244,7 @@ fn a_query_over_few_rows_is_done_by_one_node() {
 }
 
 /// The average is one side of a join that DataFusion executes a second time when it had no memory. It is computed over an exchange,
-/// which panics then, and the end of the panicking task was taken for the end of the rows.
+/// which panics the second time: the end of the panicking task must not be taken for the end of the rows.
 #[test]
 fn a_side_of_a_join_that_has_no_memory_is_not_an_empty_one() {
     let [listen, secret, _] = VARIABLES;

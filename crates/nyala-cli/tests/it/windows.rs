@@ -83,7 +83,7 @@ async fn ready_plans_look_ahead_by_their_own_offset() {
     assert_eq!(column(&test, &query(2)).await, "70 80 80 80 NULL NULL NULL");
 }
 
-/// A LIMIT used to be pushed below a LAG that looks ahead.
+/// A LAG with a negative offset looks ahead, so that a LIMIT must not be pushed below it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_leaves_lag_the_rows_that_it_looks_at() {
     let test = values().await;

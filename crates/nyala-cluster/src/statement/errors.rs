@@ -59,8 +59,8 @@ pub fn error_from_bytes(bytes: &[u8]) -> Option<QueryError> {
     })
 }
 
-/// What a call to a node failed with: the statement's error, or that the node was not reached. If the connection broke after
-/// a statement that `changes` something was sent, nobody knows how it ended.
+/// The error of a call to a node: the statement's, or that the node was not reached. If the connection broke after a statement
+/// that `changes` something was sent, the error says that its outcome is unknown.
 pub fn from_status(node: &NodeId, status: &Status, changes: bool) -> QueryError {
     let told = (!status.details().is_empty()).then(|| error_from_bytes(status.details())).flatten();
     told.unwrap_or_else(|| {

@@ -1,6 +1,6 @@
 //! What PostgreSQL tells of a running server: activity, locks, statistics of tables, time zones, extensions.
 //!
-//! Counters that nobody keeps are zero, as after a reset of PostgreSQL's statistics.
+//! Counters that the server does not keep are zero, as after a reset of PostgreSQL's statistics.
 
 use super::cells::{Cell, Kind, Row, row};
 use super::database::{DATABASE as DATABASE_NAME, Relation};

@@ -21,7 +21,7 @@ type Digest = Vec<u8>;
 
 /// Proofs that passed.
 pub struct Proofs {
-    /// Of this process alone: the digests tell nothing to whoever reads its memory later. None if the system gives no random
+    /// A random key of this process alone, without which the digests reveal nothing. None if the system gives no random
     /// numbers; then nothing is kept.
     key: Option<Key>,
     known: Mutex<HashMap<Digest, Proof>>,

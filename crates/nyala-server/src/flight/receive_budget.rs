@@ -90,7 +90,7 @@ impl ReceiveBudget {
         if after > before && all > self.limit_bytes {
             return Err(self.full());
         }
-        // Half of the budget is for whoever comes: a load with many connections is bounded only while others send, too.
+        // A sender is bounded only once half of the budget is taken: alone, a load with many connections may have more.
         if after > before && of_sender > self.sender_limit_bytes && all > self.limit_bytes / 2 {
             return Err(self.sender_full(sender));
         }

@@ -21,7 +21,7 @@ use crate::http::OpenConnection;
 const IDLE: Duration = Duration::from_secs(30 * 60);
 /// Most sessions at a time.
 const MAX_SESSIONS: usize = 10_000;
-/// Most sessions of one user, so that a user without rights keeps nobody out.
+/// Most sessions of one user, so that one user cannot take all of them.
 const MAX_OF_USER: usize = 1_000;
 /// Sessions that ended unused and are remembered: the next call must not begin another one without its settings.
 const MAX_REMEMBERED: usize = 10_000;

@@ -144,7 +144,7 @@ fn of_select(select: &mut Select, order_by: Option<&mut OrderBy>) -> Result<()> 
     Ok(())
 }
 
-/// A sample is a condition by chance.
+/// A table in FROM: TABLESAMPLE becomes a condition on `random()`, and hints are refused.
 fn of_table(factor: &mut TableFactor) -> Result<()> {
     rows_of_table(factor)?;
     match factor {

@@ -120,7 +120,7 @@ impl Side {
         Ok(Some(Self { parts: merged }.beside(self).beside(right)))
     }
 
-    /// Takes the column of a name, which `*` does not give as a column of its relation any more; none if it is not known which it is.
+    /// Merges the column of this name, which `*` then leaves out of its relation; none if it is not known which column it is.
     fn take(&mut self, column: &str, side: &str) -> Result<Option<Expr>> {
         let having = |has: Option<bool>| {
             let parts = self.parts.iter().enumerate();

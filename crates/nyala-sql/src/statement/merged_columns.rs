@@ -5,8 +5,8 @@
 //! SELECT coalesce(a.k, b.k) AS k, a.x, b.y, coalesce(a.k, b.k) + 1 FROM a FULL JOIN b ON a.k = b.k
 //! ```
 //!
-//! The planner takes the column of one table for the merged one, also where the other table has the value. So such joins get
-//! conditions here, and names of merged columns become what they stand for.
+//! The planner takes the column of one table for the merged one, also where the other table has the value. So such joins are
+//! written with ON here, and names of merged columns become what they stand for.
 
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Ident, OrderBy, OrderByKind, Select, SelectItem, SetExpr, TableAlias, TableFactor,
@@ -30,8 +30,8 @@ pub struct Known<'a> {
     pub hidden: &'a str,
 }
 
-/// Gives the joins of a SELECT that merge columns conditions; whether enough is known of their tables. Otherwise the SELECT stays
-/// as it is.
+/// Writes USING and NATURAL of a SELECT's joins as ON. False if too little is known of their tables; the SELECT stays as it is
+/// then.
 pub fn merge_columns(select: &mut Select, order_by: Option<&mut OrderBy>, known: Known<'_>) -> Result<bool> {
     if !select.from.iter().any(merges) {
         return Ok(true);
@@ -105,7 +105,7 @@ fn refuse_in(from: &TableWithJoins, shows_all: bool) -> Result<()> {
     Ok(())
 }
 
-/// The columns of a whole FROM, whose joins get conditions; none if too little is known.
+/// The columns of a whole FROM, whose joins are written with ON; none if too little is known.
 pub fn side_of_from(from: &mut [TableWithJoins], known: Known<'_>) -> Result<Option<Side>> {
     let mut all = Side::default();
     for from in from {

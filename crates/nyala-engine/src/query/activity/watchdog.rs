@@ -58,7 +58,7 @@ fn interval(after: Duration) -> Duration {
 }
 
 /// Whether a watchdog that looked last before `since` should have looked again by now. Then the threads that it runs on
-/// stand still, or somebody keeps a lock that it takes.
+/// stand still, or a thread keeps a lock that it takes.
 pub fn is_overdue(since: Duration, after: Duration) -> bool {
     since > interval(after) + MAX_LATE
 }

@@ -179,7 +179,7 @@ impl Nodes {
             let told = self.tell().await;
             has_told |= told.is_ok();
             let told = match told {
-                // Before, it may be the last report of the process before this one, by a clock that was ahead.
+                // As long as neither holds, it may be the last report of the process that had this name, by a clock that is ahead.
                 Err(taken @ CatalogError::NodeTaken { .. }) if has_told || waited > HANDOVER => {
                     return taken;
                 }
@@ -239,8 +239,8 @@ impl Nodes {
         unanswered.retain(|id, _| nodes.iter().any(|node| node.id == *id));
     }
 
-    /// Jobs of nodes that died have failed. Those of this node from before its start were ended then. Looked at once other nodes are there
-    /// than when all of them had been ended; every node looks, and what one of them has ended the others find ended.
+    /// Ends the jobs of nodes that died as failed. Every node does this whenever the set of living nodes differs from that of its last
+    /// complete pass; a job that another node has ended needs nothing more. A node ends its own earlier jobs when it starts.
     async fn end_lost_jobs(&self) -> Result<()> {
         if !self.catalog.is_shared() {
             return Ok(());
