@@ -28,7 +28,7 @@ const CRATES: Floors = &[
     ("storage", &["model", "runtime"]),
     ("sql", &["model", "patterns", "runtime", "catalog", "storage", "fuzz"]),
     ("cube", &["model", "runtime", "catalog", "storage", "sql", "fuzz"]),
-    ("engine", &["model", "runtime", "catalog", "storage", "sql", "cube", "fuzz"]),
+    ("engine", &["model", "runtime", "catalog", "storage", "sql", "cube"]),
     ("cluster", &["model", "runtime", "cube", "engine"]),
     ("pg", &["model", "sql", "engine"]),
     ("server", &["model", "engine", "pg", "fuzz"]),

@@ -48,11 +48,6 @@ impl LiveTable {
         Ok(self.shared.meta().current()?.key_schema.clone())
     }
 
-    /// Number of hash partitions.
-    pub fn buckets(&self) -> u32 {
-        self.shared.meta().buckets
-    }
-
     /// When writes are acknowledged.
     pub fn durability(&self) -> Durability {
         self.shared.meta().durability
@@ -139,13 +134,6 @@ impl LiveTable {
     /// read.
     pub fn row_versions(&self, keys: &RecordBatch) -> Result<Vec<u64>> {
         self.shared.row_versions(keys, self.inner.seed)
-    }
-
-    /// The hash partitions that rows with these keys belong to.
-    pub fn buckets_of(&self, keys: &RecordBatch) -> Result<Vec<u32>> {
-        let (_, hashes) = self.shared.hash(keys, self.inner.seed)?;
-        let buckets = u64::from(self.buckets());
-        Ok(hashes.iter().map(|hash| (((hash >> 32) * buckets) >> 32) as u32).collect())
     }
 
     /// Removes all rows, also damaged ones.

@@ -158,19 +158,6 @@ fn what_there_is_is_counted() {
 }
 
 #[test]
-fn rows_are_spread_over_buckets() {
-    let disk = SimDisk::new(1);
-    let store = open(&disk);
-    let table = store.create_table(spec("t")).unwrap();
-    let names: Vec<String> = (0..400).map(|number| format!("key {number}")).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let buckets = table.buckets_of(&keys(&names)).unwrap();
-    let rows = |bucket| buckets.iter().filter(|found| **found == bucket).count();
-    assert!((0..4).all(|bucket| (60..140).contains(&rows(bucket))), "{buckets:?}");
-    assert_eq!(table.buckets_of(&keys(&names)).unwrap(), buckets);
-}
-
-#[test]
 fn a_version_does_not_change() {
     let disk = SimDisk::new(1);
     let store = open(&disk);
