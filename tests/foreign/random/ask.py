@@ -49,8 +49,19 @@ class Run:
             return data.load(tables, self.postgres, live, files, folder)
         self.drop_cubes()
         names = {table.name for table in tables}
-        built = lambda server: cubes.build(self.cubes, server, names, lambda error, sql: self.count_error("cube refused", error, sql))
+        built = lambda server: cubes.build(self.cubes, server, names, self.refused, self.failed)
         data.load_with_cubes(tables, self.postgres, live, files, folder, built)
+
+    def refused(self, error, sql):
+        self.count_error("cube refused", error, sql)
+
+    def failed(self, error, sql, names):
+        """A build that ends with an error is a failure, whatever the cube is."""
+        self.counts["fault"] += 1
+        if self.count_error("build failed", error, sql):
+            self.failures += 1
+            rows = [f"{table.create()}; {table.insert() or ''}" for table in self.tables if table.name in names and re.search(rf"\b{table.name}\b", sql)]
+            print(f"\n=== build failed: {error}\n  {sql}", *rows, sep="\n  ", flush=True)
 
     def drop_cubes(self):
         self.hits += int(self.places[0][1].ask("SELECT coalesce(sum(hits), 0) FROM system.cuboids").rows[0][0])

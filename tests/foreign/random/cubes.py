@@ -108,7 +108,7 @@ class Cubes:
         if not columns or not self.chance(0.4):
             return ""
         column = self.rng.choice(columns)
-        return f" PARTITION BY RANGE (a.{column.name}) EVERY {self.rng.choice(STEPS[column.type])}"
+        return f" PARTITION BY RANGE ({column.name}) EVERY {self.rng.choice(STEPS[column.type])}"
 
     def from_cube(self, cube):
         """The relation of a query over a cube, the scope of its dimensions, and its conditions."""
@@ -141,7 +141,7 @@ def columns_of(table, alias):
     return [Column(column.name, column.type, f"{alias}.{column.name}", None) for column in table.columns]
 
 
-def build(cubes, server, tables, refused):
+def build(cubes, server, tables, refused, failed):
     """Makes and builds the cubes of these tables, and returns those that are there. Measures that are refused are left out."""
     made = []
     for cube in cubes:
@@ -154,7 +154,10 @@ def build(cubes, server, tables, refused):
         if answer.error:
             refused(answer.error, cube.create(cube.measures))
             continue
-        server.do(f"BUILD CUBE {cube.name}")
+        answer = server.ask(f"BUILD CUBE {cube.name}")
+        if answer.error:
+            failed(answer.error, cube.create(cube.measures), tables)
+            continue
         made.append(cube)
     return made
 

@@ -9,6 +9,7 @@
 
 mod advice;
 mod alter;
+mod analyzed;
 mod block;
 pub mod build;
 mod call;
@@ -36,6 +37,7 @@ mod trial;
 
 pub use advice::{Advice, advise, stars, without_covered};
 pub use alter::{Alteration, alter};
+pub use analyzed::state_for_analyzed;
 pub use block::{read_as, table_of};
 pub use compile::{CompiledCube, compile};
 pub use coverage::{Coverage, Listings, fingerprints, show_damage};

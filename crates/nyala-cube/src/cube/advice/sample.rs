@@ -12,6 +12,7 @@ use datafusion::physical_plan::collect;
 use nyala_model::DimensionSet;
 use nyala_sql::error::Result;
 
+use crate::cube::analyzed::state_for_analyzed;
 use crate::cube::compile::CompiledCube;
 
 /// Rows that are looked at.
@@ -32,6 +33,7 @@ pub struct Sample {
 impl Sample {
     /// Takes a sample of the joined rows; all of them, if the fact table has few.
     pub async fn take(cube: &CompiledCube, fact_rows: u64, state: &SessionState) -> Result<Self> {
+        let state = state_for_analyzed(state).build();
         let whole = fact_rows <= SAMPLE_ROWS;
         #[expect(clippy::cast_precision_loss, reason = "it is a probability")]
         let part = SAMPLE_ROWS as f64 / fact_rows.max(1) as f64;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_catalog::Permit;
 use nyala_cube::cube::build::{BuildContext, FilledSteps, Progress, Resume, Work, is_due, unheld, wanted};
-use nyala_cube::cube::{Dice, ReadyCube, live_tables};
+use nyala_cube::cube::{Dice, ReadyCube, live_tables, state_for_analyzed};
 use nyala_cube::live::Pins;
 use nyala_cube::scan::ReadOnce;
 use nyala_model::{JobKind, KeyRange, KeySet, QualifiedName, SegmentRange};
@@ -274,8 +274,7 @@ fn build_state(
     settings: &Settings,
 ) -> SessionState {
     let state = engine.snapshots.current().state(settings);
-    let mut state =
-        SessionStateBuilder::new_from_existing(state).with_runtime_env(Arc::clone(runtime)).build();
+    let mut state = state_for_analyzed(&state).with_runtime_env(Arc::clone(runtime)).build();
     *state.config_mut() = state.config().clone().with_batch_size(batch_rows);
     state.config_mut().set_extension(Arc::clone(pins));
     state.config_mut().set_extension(Arc::new(ReadOnce));
