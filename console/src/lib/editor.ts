@@ -13,6 +13,8 @@ export interface SqlEditor {
   wanted(): string[];
   insert(text: string): void;
   setTables(tables: TableInfo[]): void;
+  /** Puts another text in the place of all. */
+  setText(text: string): void;
   focus(): void;
   destroy(): void;
 }
@@ -85,6 +87,10 @@ export function createEditor({ host, text, tables, onchange, onrun }: Options): 
       view.focus();
     },
     setTables: (known) => view.dispatch({ effects: language.reconfigure(languageWith(known)) }),
+    setText: (changed) => {
+      if (changed === view.state.doc.toString()) return;
+      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: changed } });
+    },
     focus: () => view.focus(),
     destroy: () => view.destroy(),
   };
