@@ -1,6 +1,7 @@
 import { runTests } from './harness';
 import './api.spec';
 import './cubes.spec';
+import './downloads.spec';
 import './failures.spec';
 import './lib.spec';
 import './login.spec';

@@ -14,6 +14,7 @@ import {
   boundLiteral,
   createdCube,
   isReadOnly,
+  isRepeatable,
   quoteName,
   shortName,
   splitName,
@@ -90,6 +91,13 @@ unit('names are quoted', async () => {
     !isReadOnly('SELECT 1 INTO t') && isReadOnly("SELECT ' into '") && !isReadOnly('DELETE FROM t'),
     'read-only statements',
   );
+});
+
+unit('only statements that change nothing are run again for their rows', async () => {
+  const repeatable = ['SELECT 1', '-- all\nWITH a AS (SELECT 1) SELECT * FROM a', 'VALUES (1)', '/* x */ SHOW CUBES'];
+  const others = ['INSERT INTO t VALUES (1) RETURNING a', 'EXPLAIN ANALYZE SELECT 1', 'DELETE FROM t RETURNING a', 'SHOWN'];
+  equal(repeatable.filter(isRepeatable), repeatable);
+  equal(others.filter(isRepeatable), []);
 });
 
 const AGGREGATION = { cube: null, other_cubes: [{ cube: 'public.other', reason: 'too bad' }] };

@@ -29,6 +29,15 @@ export interface QueryOptions {
   onProgress?: (result: QueryResult) => void;
 }
 
+export interface FileOptions {
+  /** Media type of the file. */
+  mime: string;
+  settings: Record<string, string>;
+  signal: AbortSignal;
+  /** Called with the number of bytes, whenever some have arrived. */
+  onBytes: (bytes: number) => void;
+}
+
 export interface QueryResult {
   columns: Column[];
   rows: Cell[][];
@@ -108,6 +117,17 @@ export async function query(sql: string, options: QueryOptions = {}): Promise<Qu
   }
 }
 
+/** Runs a query and gives all of its rows as a file that the server writes. */
+export async function queryFile(sql: string, { mime, settings, signal, onBytes }: FileOptions): Promise<Blob> {
+  const response = await authorized('/api/v1/query', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: mime },
+    body: requestOf(sql, { settings }),
+    signal,
+  });
+  return readFile(response, onBytes);
+}
+
 function requestOf(sql: string, options: QueryOptions): string {
   // What is undefined is left out.
   return JSON.stringify({
@@ -182,6 +202,51 @@ async function nextPiece(
   } catch (error) {
     throw isAbort(error) ? cancelled() : brokenStream(rowsSoFar);
   }
+}
+
+/** Pieces are put together once they have so many bytes: the browser may keep what is in a blob on disk. */
+const BLOB_BYTES = 16 * 1024 * 1024;
+
+async function readFile(response: Response, onBytes: (bytes: number) => void): Promise<Blob> {
+  const reader = response.body?.getReader();
+  const blobs: Blob[] = [];
+  let pieces: BlobPart[] = [];
+  let [bytes, inPieces] = [0, 0];
+  const gather = () => {
+    blobs.push(new Blob(pieces));
+    [pieces, inPieces] = [[], 0];
+  };
+  for (;;) {
+    const piece = await nextBytes(reader, bytes);
+    if (piece === null) break;
+    pieces.push(piece);
+    bytes += piece.byteLength;
+    inPieces += piece.byteLength;
+    if (inPieces >= BLOB_BYTES) gather();
+    onBytes(bytes);
+  }
+  gather();
+  return new Blob(blobs);
+}
+
+async function nextBytes(
+  reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined,
+  bytesSoFar: number,
+): Promise<Uint8Array<ArrayBuffer> | null> {
+  if (!reader) return null;
+  try {
+    const { done, value } = await reader.read();
+    return done ? null : value;
+  } catch (error) {
+    throw isAbort(error) ? cancelled() : brokenFile(bytesSoFar);
+  }
+}
+
+/** A file without its end is none, so nothing of it is kept. */
+function brokenFile(bytesSoFar: number): ApiError {
+  const message = `the file broke off after ${bytesSoFar.toLocaleString('en')} bytes, and was not saved`;
+  const hint = 'an error came up on the way, or the server or the network failed; download it again';
+  return new ApiError('broken_answer', message, hint);
 }
 
 function brokenStream(rowsSoFar: number): ApiError {

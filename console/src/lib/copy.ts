@@ -12,6 +12,19 @@ export const COPY_FORMATS: { format: CopyFormat; label: string; mime: string; ex
   { format: 'markdown', label: 'Markdown', mime: 'text/markdown', extension: 'md' },
 ];
 
+export interface FileFormat {
+  format: string;
+  label: string;
+  mime: string;
+  extension: string;
+}
+
+/** Files that the server writes, of all rows of a result. */
+export const FILE_FORMATS: FileFormat[] = [
+  { format: 'all-parquet', label: 'Parquet, all rows', mime: 'application/vnd.apache.parquet', extension: 'parquet' },
+  { format: 'all-csv', label: 'CSV, all rows', mime: 'text/csv', extension: 'csv' },
+];
+
 export function writeRows(format: CopyFormat, columns: Column[], rows: Cell[][], headers = true): string {
   switch (format) {
     case 'tsv':
@@ -73,8 +86,8 @@ function markdown(columns: Column[], rows: Cell[][]): string {
   return line(columns.map((column) => write(column.name))) + rule + rows.map((row) => line(row.map(write))).join('');
 }
 
-export function download(name: string, mime: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: mime }));
+export function download(name: string, mime: string, content: string | Blob): void {
+  const url = URL.createObjectURL(new Blob([content], { type: mime }));
   const link = document.createElement('a');
   link.href = url;
   link.download = name;

@@ -1,6 +1,7 @@
 // Runs statements of one editor tab, and holds what came back.
 
 import { type ApiError, asApiError, type Cell, type Column, query, type QueryResult } from './api';
+import { FileDownload } from './file-download.svelte';
 import { remember } from './history.svelte';
 import { StatementProgress } from './progress.svelte';
 import type { Route } from './route';
@@ -35,6 +36,8 @@ export class Runner {
   error = $state.raw<ApiError | null>(null);
   route = $state.raw<Route | null>(null);
   readonly progress = new StatementProgress();
+  /** Of all rows of the statement; goes on while another one runs. */
+  readonly file = new FileDownload();
   private abort: AbortController | null = null;
   private frame = 0;
 
@@ -42,6 +45,7 @@ export class Runner {
   async run(statements: string[], maxRows: number, settings: Settings): Promise<void> {
     if (this.isRunning) return;
     this.isRunning = true;
+    this.file.forget();
     this.settings = settings;
     this.abort = new AbortController();
     for (const sql of statements) {
@@ -117,5 +121,6 @@ export function runnerOf(tab: number): Runner {
 
 export function dropRunner(tab: number): void {
   runners.get(tab)?.cancel();
+  runners.get(tab)?.file.cancel();
   runners.delete(tab);
 }

@@ -107,6 +107,11 @@ export function isReadOnly(sql: string): boolean {
   return isSelect(sql) && !/\binto\b/i.test(withoutTexts(sql));
 }
 
+/** Whether its rows can be asked for once more without changing anything. */
+export function isRepeatable(sql: string): boolean {
+  return isReadOnly(sql) || /^show\b/i.test(withoutLeadingComments(sql));
+}
+
 export function hasAggregation(sql: string): boolean {
   return /\bgroup\s+by\b|\bdistinct\b|\b(sum|count|avg|min|max|bitmap_\w+|approx_\w+|stddev\w*|var\w*)\s*\(/i.test(
     withoutTexts(sql),
