@@ -9,6 +9,7 @@ import { finderOf, missedShapes } from '../src/lib/misses';
 import { parsePlan } from '../src/lib/plan';
 import { ResultStream } from '../src/lib/result-stream';
 import { readRoute } from '../src/lib/route';
+import { freeName, MAX_NAME_CHARS, mergeSaved, nameFault, readSaved, savedDocument, searchSaved } from '../src/lib/saved-queries';
 import { segmentsOf } from '../src/lib/segments';
 import {
   boundLiteral,
@@ -98,6 +99,58 @@ unit('only statements that change nothing are run again for their rows', async (
   const others = ['INSERT INTO t VALUES (1) RETURNING a', 'EXPLAIN ANALYZE SELECT 1', 'DELETE FROM t RETURNING a', 'SHOWN'];
   equal(repeatable.filter(isRepeatable), repeatable);
   equal(others.filter(isRepeatable), []);
+});
+
+unit('saved queries have names that differ, and none is lost by an import', async () => {
+  const one = { name: 'Top shops', sql: 'SELECT 1' };
+  const two = { name: 'Days 10', sql: 'SELECT country FROM sales' };
+  const three = { name: 'Days 9', sql: 'SELECT 3' };
+  equal(nameFault([one], ' top  SHOPS ')?.includes('“Top shops”'), true, 'a name that is taken');
+  equal([nameFault([one], 'top shops', 'Top shops'), nameFault([one], 'Top'), nameFault([], ' ')], [
+    null,
+    null,
+    'Give it a name.',
+  ]);
+  const long = 'x'.repeat(MAX_NAME_CHARS);
+  equal(freeName([{ ...one, name: long }], long), `${'x'.repeat(MAX_NAME_CHARS - 4)} (2)`);
+  const renamed = { ...three, name: 'top shops' };
+  const secret = { name: 'Secret', sql: "CREATE USER a Password 'b'" };
+  const merged = mergeSaved([one], [one, two, renamed, secret]);
+  equal(merged, {
+    queries: [one, two, { ...renamed, name: 'top shops (2)' }],
+    added: 2,
+    renamed: 1,
+    known: 1,
+    secret: 1,
+  });
+  equal(mergeSaved(merged.queries, [one, two, renamed]).added, 0, 'the same file once more');
+  equal(searchSaved([one, two, three], ' ').map((query) => query.name), ['Days 9', 'Days 10', 'Top shops']);
+  equal(searchSaved([one, two, three], 'days Sales'), [two]);
+});
+
+unit('files of saved queries are read, and others are refused with the reason', async () => {
+  const queries = [
+    { name: 'One', sql: "SELECT 'ü'" },
+    { name: 'Two', sql: '' },
+  ];
+  equal(readSaved(JSON.stringify(savedDocument(queries))), { queries, unreadable: 0 });
+  const mixed = [...queries, null, 4, {}, { name: ' ', sql: 'SELECT 1' }, { name: 'one', sql: 'SELECT 5', more: 1 }];
+  equal(readSaved(JSON.stringify(savedDocument(mixed as typeof queries))), {
+    queries: [...queries, { name: 'one (2)', sql: 'SELECT 5' }],
+    unreadable: 4,
+  });
+  const reason = (text: string) => {
+    try {
+      readSaved(text);
+      return null;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  };
+  for (const text of ['', '{', 'null', '7', '[]', '{"queries": []}', '{"nyala_queries": 1}']) {
+    check(reason(text)?.includes('no list of saved queries'), `refused: ${text}`);
+  }
+  check(reason('{"nyala_queries": 2, "queries": []}')?.includes('newer console'), 'a higher version');
 });
 
 const AGGREGATION = { cube: null, other_cubes: [{ cube: 'public.other', reason: 'too bad' }] };

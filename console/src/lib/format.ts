@@ -90,8 +90,8 @@ export function oneLine(text: string): string {
 }
 
 /** `1 hit`, `2 hits`. */
-export function several(value: Cell | number | undefined, word: string): string {
-  return `${count(value)} ${word}${String(value) === '1' ? '' : 's'}`;
+export function several(value: Cell | number | undefined, word: string, plural = `${word}s`): string {
+  return `${count(value)} ${String(value) === '1' ? word : plural}`;
 }
 
 /** Null if it is not known. An estimated total may be too low. */

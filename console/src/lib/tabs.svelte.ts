@@ -14,10 +14,23 @@ interface Saved {
   active: number;
 }
 
-const first: Saved = { tabs: [{ id: 1, name: 'Query 1', text: '' }], active: 1 };
-const saved = load<Saved>('tabs', first);
+const FIRST: Saved = { tabs: [{ id: 1, name: 'Query 1', text: '' }], active: 1 };
 
-export const editor = $state<Saved>(saved.tabs.length > 0 ? saved : first);
+export const editor = $state<Saved>(readTabs(load<Partial<Saved>>('tabs', FIRST)));
+
+/** What the browser kept may be damaged: tabs that are none are left out. */
+function readTabs({ tabs, active }: Partial<Saved>): Saved {
+  const found = Array.isArray(tabs) ? tabs.filter(isTab) : [];
+  const whole = found.filter((tab, at) => found.findIndex((other) => other.id === tab.id) === at);
+  const [first] = whole;
+  if (!first) return FIRST;
+  return { tabs: whole, active: whole.find((tab) => tab.id === active)?.id ?? first.id };
+}
+
+function isTab(value: unknown): value is EditorTab {
+  const tab = value as Partial<EditorTab> | null;
+  return typeof tab?.id === 'number' && typeof tab.name === 'string' && typeof tab.text === 'string';
+}
 
 export function activeTab(): EditorTab {
   return editor.tabs.find((tab) => tab.id === editor.active) ?? (editor.tabs[0] as EditorTab);
@@ -29,6 +42,7 @@ export function openTab(text: string, name?: string): void {
   if (same) editor.active = same.id;
   else if (empty && text !== '') {
     empty.text = text;
+    empty.name = name ?? empty.name;
     editor.active = empty.id;
   } else {
     const id = Math.max(0, ...editor.tabs.map((tab) => tab.id)) + 1;
@@ -44,6 +58,11 @@ export function closeTab(id: number): void {
   editor.tabs.splice(index, 1);
   if (editor.tabs.length === 0) openTab('');
   if (editor.active === id) editor.active = (editor.tabs[Math.max(0, index - 1)] as EditorTab).id;
+  keepTabs();
+}
+
+export function renameTab(tab: EditorTab, name: string): void {
+  tab.name = name;
   keepTabs();
 }
 
