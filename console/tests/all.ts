@@ -6,6 +6,7 @@ import './failures.spec';
 import './lib.spec';
 import './login.spec';
 import './misses.spec';
+import './password.spec';
 import './saved.spec';
 import './screens.spec';
 import './served.spec';

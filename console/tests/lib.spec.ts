@@ -6,6 +6,7 @@ import { writeRows } from '../src/lib/copy';
 import { groupDigits, percentOf } from '../src/lib/format';
 import { cuboidsOf, dimensionsOf, idleReason } from '../src/lib/lattice';
 import { finderOf, missedShapes } from '../src/lib/misses';
+import { passwordFault, shownStatement } from '../src/lib/own-password';
 import { parsePlan } from '../src/lib/plan';
 import { ResultStream } from '../src/lib/result-stream';
 import { readRoute } from '../src/lib/route';
@@ -151,6 +152,16 @@ unit('files of saved queries are read, and others are refused with the reason', 
     check(reason(text)?.includes('no list of saved queries'), `refused: ${text}`);
   }
   check(reason('{"nyala_queries": 2, "queries": []}')?.includes('newer console'), 'a higher version');
+});
+
+unit('entries of a new password are compared', async () => {
+  const fieldOf = (current: string, next: string, again: string) => passwordFault({ current, next, again })?.field ?? null;
+  equal(
+    [fieldOf('', 'b', 'b'), fieldOf('a', '', ''), fieldOf('a', 'a', 'a'), fieldOf('a', 'b', 'B'), fieldOf('a', 'b', 'b')],
+    ['current', 'next', 'next', 'again', null],
+  );
+  equal(fieldOf('a', 'SCRAM-SHA-256$4096:x', 'SCRAM-SHA-256$4096:x'), 'next', 'a verifier in the place of a password');
+  equal(shownStatement('a"b'), `ALTER USER "a""b" PASSWORD '********'`);
 });
 
 const AGGREGATION = { cube: null, other_cubes: [{ cube: 'public.other', reason: 'too bad' }] };

@@ -1,21 +1,12 @@
 // A server that asks for passwords.
 
-import { binary, environment, newFolder, startNyala } from './nyala';
-import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
 import { check, equal, test } from './harness';
+import { asUser, startWithPasswords } from './nyala';
 import { Proxy } from './proxy';
 
 test('login: password, token, refusals of a user who is no superuser', async ({ page, expectRefusals, shot }) => {
   expectRefusals();
-  const folder = newFolder();
-  const made = spawnSync(
-    binary(),
-    ['sql', '--data-dir', join(folder, 'data'), '-c', "CREATE USER admin SUPERUSER PASSWORD 'secret'"],
-    { env: environment() },
-  );
-  equal(made.status, 0, String(made.stderr));
-  const server = await startNyala('[server]\nauthentication = "password"\n', folder);
+  const server = await startWithPasswords('admin', 'secret');
   const front = await Proxy.start(server.url);
   const logIn = async (user: string, password: string) => {
     await page.getByLabel('User').fill(user);
@@ -31,8 +22,7 @@ test('login: password, token, refusals of a user who is no superuser', async ({ 
     await logIn('admin', 'secret');
     await page.getByRole('heading', { name: 'Users', exact: true }).waitFor();
     equal(await page.evaluate(() => JSON.stringify(localStorage).includes('secret')), false);
-    const basic = `Basic ${Buffer.from('admin:secret').toString('base64')}`;
-    await server.sql("CREATE USER ann PASSWORD 'ann'", { authorization: basic });
+    await server.sql("CREATE USER ann PASSWORD 'ann'", asUser('admin', 'secret'));
     await page.getByRole('button', { name: 'Log out' }).click();
     await logIn('ann', 'ann');
     await page.getByRole('link', { name: 'Queries' }).click();

@@ -1,6 +1,6 @@
 // Starts the server under test, with a data folder of its own.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -30,18 +30,18 @@ async function freePort(): Promise<number> {
   });
 }
 
-export function binary(): string {
+function binary(): string {
   const path = process.env.NYALA;
   if (!path) throw new Error('say where the server is: NYALA=/path/to/nyala npm test');
   return path;
 }
 
 /** Variables that begin with NYALA_ are configuration, and those that are none are refused. */
-export function environment(): NodeJS.ProcessEnv {
+function environment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('NYALA')));
 }
 
-export function newFolder(): string {
+function newFolder(): string {
   return mkdtempSync(join(tmpdir(), 'nyala-console-'));
 }
 
@@ -93,6 +93,20 @@ export async function startNyala(config = '', folder = newFolder()): Promise<Nya
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Starts a server that asks for passwords, with one superuser. */
+export async function startWithPasswords(superuser: string, password: string): Promise<Nyala> {
+  const folder = newFolder();
+  const create = `CREATE USER ${superuser} SUPERUSER PASSWORD '${password}'`;
+  const made = spawnSync(binary(), ['sql', '--data-dir', join(folder, 'data'), '-c', create], { env: environment() });
+  if (made.status !== 0) throw new Error(`no user was made: ${made.stderr}`);
+  return startNyala('[server]\nauthentication = "password"\n', folder);
+}
+
+/** Headers of a request by a user. */
+export function asUser(user: string, password: string): Record<string, string> {
+  return { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` };
 }
 
 async function untilReady(url: string, child: ChildProcess): Promise<void> {

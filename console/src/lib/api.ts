@@ -60,7 +60,9 @@ export type Row = Record<string, Cell>;
 const NUMBER = 'x-nyala-query';
 
 /** In memory only: a token in localStorage would outlive the tab. */
-let token: string | null = null;
+let token: { text: string; user: string } | null = null;
+/** Settled when the token has been replaced, as after a change of the password, which ends it. */
+let replacement: Promise<unknown> = Promise.resolve();
 let onLoginNeeded: () => void = () => undefined;
 
 export function whenLoginNeeded(listener: () => void): void {
@@ -68,15 +70,37 @@ export function whenLoginNeeded(listener: () => void): void {
 }
 
 export async function login(user: string, password: string): Promise<void> {
-  const bytes = new TextEncoder().encode(`${user}:${password}`);
-  const basic = btoa(String.fromCharCode(...bytes));
   const response = await send('/api/v1/token', {
     method: 'POST',
-    headers: { authorization: `Basic ${basic}` },
+    headers: { authorization: basic(user, password) },
   });
   if (!response.ok) throw await errorOf(response);
   const answer = (await response.json()) as { token: string };
-  token = answer.token;
+  token = { text: answer.token, user };
+}
+
+function basic(user: string, password: string): string {
+  const bytes = new TextEncoder().encode(`${user}:${password}`);
+  return `Basic ${btoa(String.fromCharCode(...bytes))}`;
+}
+
+/** Runs a statement without rows as a user whose password is given, whatever the token is. */
+export async function runWithPassword(sql: string, user: string, password: string): Promise<void> {
+  const response = await send('/api/v1/query', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: basic(user, password) },
+    body: requestOf(sql, {}),
+  });
+  if (!response.ok) throw await errorOf(response);
+  // It is done, whether its end arrives or not.
+  await response.text().catch(() => '');
+}
+
+/** Does work that ends the token and logs in again. What is refused meanwhile is sent again with the new token. */
+export async function replaceToken(work: () => Promise<void>): Promise<void> {
+  const done = work();
+  replacement = done.catch(() => undefined);
+  await done;
 }
 
 export function logout(): void {
@@ -256,15 +280,25 @@ function brokenStream(rowsSoFar: number): ApiError {
 }
 
 async function authorized(path: string, init: RequestInit): Promise<Response> {
-  const headers = new Headers(init.headers);
-  if (token) headers.set('authorization', `Bearer ${token}`);
-  const response = await send(path, { ...init, headers });
+  const sent = token;
+  let response = await sendWith(sent, path, init);
+  if (response.status === 401) {
+    await replacement;
+    const isReplaced = token !== null && token !== sent && token.user === sent?.user;
+    if (isReplaced) response = await sendWith(token, path, init);
+  }
   if (response.status === 401) {
     token = null;
     onLoginNeeded();
   }
   if (!response.ok) throw await errorOf(response);
   return response;
+}
+
+function sendWith(sent: typeof token, path: string, init: RequestInit): Promise<Response> {
+  const headers = new Headers(init.headers);
+  if (sent) headers.set('authorization', `Bearer ${sent.text}`);
+  return send(path, { ...init, headers });
 }
 
 async function send(path: string, init: RequestInit): Promise<Response> {
