@@ -139,6 +139,22 @@ fn a_large_body_is_loaded_as_it_comes() {
     assert_eq!(sums, [["300000", "44999850000", "44999925000.0"]]);
 }
 
+/// Many clients read the answer only when they have sent everything, and a connection that is reset meanwhile takes it from them.
+#[test]
+fn a_client_that_sends_on_behind_a_bad_row_is_answered() {
+    let server = server();
+    let body = format!("id,name\nx,b\n{}", "1,a\n".repeat(6 << 20));
+    let head =
+        "POST /api/v1/tables/people/rows?label=bad HTTP/1.0\r\ncontent-type: text/csv\r\ncontent-length: ";
+    let mut stream = TcpStream::connect(server.http).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(format!("{head}{}\r\n\r\n{body}", body.len()).as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.0 422") && answer.contains("line 2, column `id`"), "{answer}");
+    check(&server, "text/csv", b"id,name\n1,a\n", 1);
+}
+
 #[test]
 fn bad_rows_are_named() {
     let server = server();

@@ -1,16 +1,19 @@
 //! `POST /api/v1/tables/{table}/rows`.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::Json;
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use futures::StreamExt;
-use nyala_engine::Ingested;
+use nyala_engine::{Ingested, Session};
 use serde::{Deserialize, Serialize};
 
 use super::compressed;
 use crate::http::{ApiError, Caller, Shared};
-use crate::rows::{Dialect, Load, LoadRequest, Reject, RowFormat};
+use crate::rows::{Dialect, Load, LoadRequest, Loaded, Reject, RowFormat};
 
 /// Formats by their media types.
 const FORMATS: [&str; 4] = [
@@ -19,6 +22,11 @@ const FORMATS: [&str; 4] = [
     "application/vnd.apache.arrow.stream",
     "application/vnd.apache.parquet",
 ];
+
+/// Most bytes that are read behind a failure, how long that may take, and how long the next of them may be awaited.
+const MAX_REST_BYTES: usize = 64 << 20;
+const MAX_REST: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_millis(500);
 
 /// The query parameters of the request.
 #[derive(Debug, Deserialize)]
@@ -69,8 +77,27 @@ pub async fn load(
         label: options.label,
         at_once: false,
     };
-    let mut load = Load::begin(session, request).await?;
     let mut bytes = body.into_data_stream();
+    match written(session, request, whole, &mut bytes).await {
+        Ok(Loaded { done, rejects }) => {
+            let Ingested { rows, rejected, lsn, before } = done;
+            Ok(Json(LoadAnswer { rows, rejected, lsn, applied_before: before, rejects }))
+        }
+        Err(error) => {
+            read_rest(&mut bytes).await;
+            Err(error)
+        }
+    }
+}
+
+/// Writes the rows in the body. `whole` tells whether all are written or none.
+async fn written(
+    session: Arc<Session>,
+    request: LoadRequest,
+    whole: bool,
+    bytes: &mut BodyDataStream,
+) -> Result<Loaded, ApiError> {
+    let mut load = Load::begin(session, request).await?;
     while let Some(piece) = load.client(bytes.next()).await? {
         let piece = piece.map_err(|error| {
             compressed::unreadable(&error).hint(match whole {
@@ -80,9 +107,23 @@ pub async fn load(
         })?;
         load.push(&piece).await?;
     }
-    let loaded = load.finish().await?;
-    let Ingested { rows, rejected, lsn, before } = loaded.done;
-    Ok(Json(LoadAnswer { rows, rejected, lsn, applied_before: before, rejects: loaded.rejects }))
+    Ok(load.finish().await?)
+}
+
+/// Reads the rest of the body of a load that has failed. If the connection were closed while its client still sends, it would be reset,
+/// and many clients would report that and not the answer.
+async fn read_rest(bytes: &mut BodyDataStream) {
+    let read = async {
+        let mut left = MAX_REST_BYTES;
+        while let Ok(Some(Ok(piece))) = tokio::time::timeout(MAX_PAUSE, bytes.next()).await {
+            match left.checked_sub(piece.len()) {
+                Some(fewer) => left = fewer,
+                None => break,
+            }
+        }
+    };
+    // A client that takes longer is answered all the same.
+    tokio::time::timeout(MAX_REST, read).await.unwrap_or_default();
 }
 
 /// The text that the load is listed under.

@@ -25,6 +25,6 @@ mod fuzz;
 
 pub use arrow::{ArrowStream, schema_of_message};
 pub use dialect::Dialect;
-pub use load::{Decode, Load, LoadRequest, RowFormat, Target};
+pub use load::{Decode, Load, LoadRequest, Loaded, RowFormat, Target};
 pub use plain::plain_bytes;
 pub use rejects::{Reject, Rejects};
