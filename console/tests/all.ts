@@ -4,6 +4,8 @@ import './cubes.spec';
 import './downloads.spec';
 import './failures.spec';
 import './lib.spec';
+import './load-file.spec';
+import './load-parts.spec';
 import './login.spec';
 import './misses.spec';
 import './password.spec';

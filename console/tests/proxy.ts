@@ -44,6 +44,8 @@ export class Proxy {
     }
     // The page itself is there before the server is slow or dead.
     if (this.delayMs > 0 && !isPage) await new Promise((resolve) => setTimeout(resolve, this.delayMs));
+    // A request that its page has given up is not begun: the rest of its body would never come.
+    if (incoming.socket.destroyed) return;
     if (this.isDead && !isPage) {
       answer.destroy();
       return;

@@ -183,6 +183,44 @@ export async function getJson<T>(path: string): Promise<T> {
   return (await response.json()) as T;
 }
 
+/** A row that was left out of a load. */
+export interface Reject {
+  line: number;
+  column?: string;
+  reason: string;
+}
+
+/** The answer of `POST /api/v1/tables/{table}/rows`. */
+export interface LoadAnswer {
+  rows: number;
+  rejected: number;
+  applied_before: boolean;
+  rejects: Reject[];
+}
+
+export interface LoadRequest {
+  body: Blob;
+  /** The media type of the body. */
+  type: string;
+  /** A load of the same label is done once. */
+  label: string;
+  maxRejects: number;
+  signal: AbortSignal;
+}
+
+/** Loads rows into a live table, all or none. */
+export async function loadRows(table: string, request: LoadRequest): Promise<LoadAnswer> {
+  const { body, type, label, maxRejects, signal } = request;
+  const options = new URLSearchParams({ label, max_rejects: String(maxRejects) });
+  const path = `/api/v1/tables/${encodeURIComponent(table)}/rows?${options}`;
+  const response = await authorized(path, { method: 'POST', headers: { 'content-type': type }, body, signal });
+  try {
+    return (await response.json()) as LoadAnswer;
+  } catch (error) {
+    throw isAbort(error) ? cancelled() : new ApiError('broken_answer', 'the answer to a load broke off');
+  }
+}
+
 /** `/readyz` answers 503 while the server starts or stops, which is no failure of the request. */
 export async function isReady(): Promise<boolean> {
   const response = await send('/readyz', {});

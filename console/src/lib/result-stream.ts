@@ -152,7 +152,7 @@ function skipGaps(text: string, start: number): number {
 }
 
 /** The place of the quote that closes the string which begins at `start`. */
-function stringEnd(text: string, start: number): number {
+export function stringEnd(text: string, start: number): number {
   let quote = text.indexOf('"', start + 1);
   while (quote >= 0) {
     let backslashes = 0;
@@ -163,7 +163,7 @@ function stringEnd(text: string, start: number): number {
   return -1;
 }
 
-function nestedEnd(text: string, start: number): number {
+export function nestedEnd(text: string, start: number): number {
   let depth = 0;
   for (let at = start; at < text.length; at += 1) {
     const code = text.charCodeAt(at);

@@ -17,6 +17,20 @@ export function qualified(schema: string, name: string): string {
   return `${shortName(schema)}.${shortName(name)}`;
 }
 
+export interface NewColumn {
+  name: string;
+  type: string;
+  isKey: boolean;
+}
+
+/** Without a key every row stays. */
+export function createLiveTable(table: string, columns: NewColumn[]): string {
+  const lines = columns.map(({ name, type }) => `  ${shortName(name)} ${type.trim()}`);
+  const key = columns.filter(({ isKey }) => isKey).map(({ name }) => shortName(name));
+  if (key.length > 0) lines.push(`  PRIMARY KEY (${key.join(', ')})`);
+  return `CREATE LIVE TABLE ${table} (\n${lines.join(',\n')}\n)`;
+}
+
 /** `schema.name` or `"Sche.ma"."name"` as its parts. */
 export function splitName(name: string): { schema: string; name: string } {
   const parts = [...name.matchAll(/"((?:[^"]|"")*)"|([^".]+)/g)].map(

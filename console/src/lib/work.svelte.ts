@@ -6,6 +6,8 @@ import { ApiError, asApiError, query } from './api';
 export interface Work {
   id: number;
   sql: string;
+  /** Where its progress is seen. */
+  screen: { href: string; label: string };
   state: 'running' | 'done' | 'failed';
   error: ApiError | null;
   startedAt: number;
@@ -16,12 +18,17 @@ export const works = $state<{ all: Work[] }>({ all: [] });
 let lastId = 0;
 
 /** Runs a statement to its end, whatever screen is open. */
-export async function runWork(sql: string): Promise<Work> {
+export function runWork(sql: string): Promise<Work> {
+  return track(sql, { href: '#/jobs', label: 'Jobs' }, () => query(sql));
+}
+
+/** Shows a work as long as it goes on. */
+export async function track(sql: string, screen: Work['screen'], run: () => Promise<unknown>): Promise<Work> {
   lastId += 1;
-  works.all.push({ id: lastId, sql, state: 'running', error: null, startedAt: Date.now(), tookMs: 0 });
+  works.all.push({ id: lastId, sql, screen, state: 'running', error: null, startedAt: Date.now(), tookMs: 0 });
   const work = works.all[works.all.length - 1] as Work;
   try {
-    await query(sql);
+    await run();
     work.state = 'done';
   } catch (error) {
     work.state = 'failed';
