@@ -3,6 +3,7 @@ import './api.spec';
 import './cubes.spec';
 import './downloads.spec';
 import './failures.spec';
+import './first-steps.spec';
 import './lib.spec';
 import './load-file.spec';
 import './load-parts.spec';

@@ -28,6 +28,7 @@ export const SCREENS: [string, string][] = [
   ['users', '#/users'],
   ['load', '#/load'],
   ['load-file', '#/load-file'],
+  ['first-steps', '#/first-steps'],
 ];
 
 test('home: version, uptime, figures and charts', async ({ page, open }) => {
