@@ -165,6 +165,79 @@ fn a_grant_on_a_view_is_enough_for_what_it_shows() {
     assert_eq!(bob("SELECT count(*) FROM some").stdout.trim(), "3", "a grant goes with the name");
 }
 
+/// A view is read with a grant on it, whatever its query reads, and wherever a statement names it.
+#[test]
+fn views_without_tables_are_read_with_a_grant_only() {
+    let (_star, server) = start();
+    let root = |sql: &str| {
+        let finished = psql(&server, "root", "r'oot", sql);
+        assert_eq!(finished.code, Some(0), "{sql}: {finished:?}");
+    };
+    let bob = |sql: &str| psql(&server, "bob", "bob", sql);
+    root("CREATE VIEW answer AS SELECT 42 AS x");
+    root("CREATE VIEW series AS SELECT * FROM generate_series(1, 3) AS s(n)");
+    root("CREATE VIEW listed AS VALUES (1), (2)");
+    root("CREATE VIEW emptied AS SELECT c_custkey FROM customer WHERE false");
+    root("CREATE VIEW folded AS SELECT EXISTS (SELECT count(*) FROM customer) AS x");
+    root("CREATE VIEW above AS SELECT x + 1 AS y FROM answer");
+    root("CREATE SCHEMA shop; CREATE LIVE TABLE shop.t (id BIGINT PRIMARY KEY)");
+    root("GRANT CREATE ON SCHEMA shop TO bob; GRANT SELECT, INSERT ON shop.t TO bob");
+    for sql in [
+        "SELECT * FROM answer",
+        "SELECT 1 FROM public.answer AS dates",
+        "SELECT * FROM series",
+        "SELECT * FROM listed",
+        "SELECT * FROM emptied",
+        "SELECT * FROM folded",
+        "SELECT * FROM above",
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM answer)",
+        "SELECT EXISTS (SELECT count(*) FROM answer)",
+        "SELECT (SELECT x FROM answer)",
+        "SELECT 1 WHERE 1 IN (SELECT x FROM answer)",
+        "SELECT 1 WHERE 1 >= ALL (SELECT x FROM answer)",
+        "WITH a AS (SELECT * FROM answer) SELECT * FROM a AS b, a AS c",
+        "SELECT 1 UNION ALL SELECT x FROM answer",
+        "SELECT 1 EXCEPT SELECT x FROM answer",
+        "SELECT count(*) FROM (SELECT 1) AS one, LATERAL (SELECT x FROM answer) AS a",
+        "EXPLAIN SELECT * FROM answer",
+        "EXPLAIN ANALYZE SELECT * FROM answer",
+        "PREPARE p AS SELECT * FROM answer",
+        "DECLARE c CURSOR WITH HOLD FOR SELECT * FROM answer",
+        "COPY (SELECT * FROM answer) TO STDOUT",
+        "INSERT INTO shop.t SELECT x FROM answer",
+        "CREATE VIEW shop.mine AS SELECT * FROM answer",
+        "CREATE TABLE shop.mine AS SELECT x FROM answer",
+        "CREATE TEMP TABLE mine AS SELECT x FROM answer",
+        "CREATE CUBE shop.mine AS SELECT x, count(*) FROM answer GROUP BY x",
+        // What the planner folds was named all the same.
+        "SELECT EXISTS (SELECT count(*) FROM customer)",
+    ] {
+        check_denied(&bob(sql), sql);
+    }
+    root("GRANT SELECT ON above, emptied, series TO bob");
+    assert_eq!(bob("SELECT y FROM above").stdout.trim(), "43", "what it reads needs no grant");
+    assert_eq!(bob("SELECT count(*) FROM emptied").stdout.trim(), "0");
+    assert_eq!(bob("SELECT max(n) FROM series, generate_series(1, 2)").stdout.trim(), "3");
+    check_denied(&bob("SELECT y FROM above, answer"), "beside it");
+}
+
+/// A plan that reads no table is kept with the view that it reads.
+#[test]
+fn ready_plans_of_views_without_tables_are_not_for_everybody() {
+    let (_star, server) = start();
+    let query = "SELECT x FROM answer";
+    let root = |sql: &str| psql(&server, "root", "r'oot", sql);
+    assert_eq!(root("CREATE VIEW answer AS SELECT 42 AS x").code, Some(0));
+    let ready = "SELECT count(*) FROM system.query_log WHERE ready_plan";
+    eventually("the plan is ready", PATIENCE, || {
+        assert_eq!(root(query).stdout.trim(), "42");
+        root(ready).stdout.trim() != "0"
+    });
+    check_denied(&psql(&server, "bob", "bob", query), query);
+    assert_eq!(root("GRANT SELECT ON answer TO bob").code, Some(0));
+    assert_eq!(psql(&server, "bob", "bob", query).stdout.trim(), "42");
+}
+
 #[test]
 fn grants_on_schemas_and_cubes_allow_just_that() {
     let (_star, server) = start();

@@ -97,14 +97,6 @@ pub fn table_of(scan: &TableScan) -> Option<QualifiedName> {
     external.or_else(live).map(|entry| entry.name.clone())
 }
 
-/// The table that a reader of the scan must be allowed to read: the scanned table, or the view that reads it.
-pub fn read_as(scan: &TableScan) -> Option<QualifiedName> {
-    let provider = source_as_provider(&scan.source).ok()?;
-    let external = provider.downcast_ref::<ExternalTable>().map(ExternalTable::read_as);
-    let live = || provider.downcast_ref::<LiveProvider>().map(LiveProvider::read_as);
-    external.or_else(live).cloned()
-}
-
 /// The qualifier of an instance's columns.
 pub fn qualifier(instance: usize) -> TableReference {
     TableReference::bare(format!("t{instance}"))

@@ -38,7 +38,7 @@ mod trial;
 pub use advice::{Advice, advise, stars, without_covered};
 pub use alter::{Alteration, alter};
 pub use analyzed::state_for_analyzed;
-pub use block::{read_as, table_of};
+pub use block::table_of;
 pub use compile::{CompiledCube, compile};
 pub use coverage::{Coverage, Listings, fingerprints, show_damage};
 pub use definition::check_states;

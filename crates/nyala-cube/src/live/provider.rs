@@ -12,7 +12,7 @@ use datafusion::datasource::{TableProvider, TableType};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
-use nyala_model::{LiveSource, QualifiedName};
+use nyala_model::LiveSource;
 use nyala_sql::error::{QueryError, Result};
 use nyala_storage::oplog::{LsnSet, Version};
 
@@ -50,8 +50,6 @@ pub struct LiveProvider {
     defaults: HashMap<String, Expr>,
     /// Only rows that were last written then.
     written: Option<Arc<LsnSet>>,
-    /// The view that reads it, if one does.
-    through: Option<QualifiedName>,
 }
 
 impl LiveProvider {
@@ -76,7 +74,7 @@ impl LiveProvider {
             defaults.insert(column.clone(), expression);
         }
         let schema = Arc::new(schema);
-        Ok(Self { table, schema, key, constraints, defaults, written: None, through: None })
+        Ok(Self { table, schema, key, constraints, defaults, written: None })
     }
 
     /// The same table with further columns: the version of each row, and its number if there is one.
@@ -91,16 +89,6 @@ impl LiveProvider {
         let numbered = self.table.source().numbered;
         let number = numbered.then(|| Arc::new(row_number().with_nullable(true)));
         Schema::new(self.schema.fields().iter().cloned().chain(number).collect::<Vec<_>>())
-    }
-
-    /// The same table, read by a view: a role that may read the view may read these rows.
-    pub fn through(&self, view: QualifiedName) -> Self {
-        Self { through: Some(view), ..self.clone() }
-    }
-
-    /// The name that a reader needs the right to read: that of the table, or of the view that reads it.
-    pub fn read_as(&self) -> &QualifiedName {
-        self.through.as_ref().unwrap_or(&self.table.entry().name)
     }
 
     /// Those rows only that were last written at `lsns`.

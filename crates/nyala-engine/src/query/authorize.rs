@@ -1,4 +1,4 @@
-//! Access checks of a session, against the tables that a resolved plan reads and the objects that a statement
+//! Access checks of a session, against the tables and views that a resolved plan reads and the objects that a statement
 //! names: not against its text, where names may mean anything.
 
 use std::ops::ControlFlow;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::common::TableReference;
-use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::logical_expr::DdlStatement;
 use datafusion::sql::sqlparser::ast::{ObjectName, Query, visit_relations};
 use nyala_model::access::{Privilege, Securable};
 use nyala_model::{CatalogSnapshot, QualifiedName};
@@ -15,7 +15,7 @@ use nyala_storage::object::{Location, real_path};
 
 use super::engine::Engine;
 use super::names::{SYSTEM_SCHEMA, name_in, schema_name, table_in};
-use super::plan::reads::{PG_CATALOG, tables_of};
+use super::plan::reads::PG_CATALOG;
 use super::session::Session;
 use crate::access::Identity;
 use crate::session::Settings;
@@ -111,13 +111,8 @@ impl<'a> Caller<'a> {
         self.may_read_files(location)
     }
 
-    /// Checks every table that a plan reads, also in subqueries. This is due whenever a plan is run, and not only
-    /// when it is made: another session may have made it, and a grant may have been revoked.
-    pub fn may_run(&self, plan: &LogicalPlan) -> Result<()> {
-        self.may_read(&tables_of(plan, &self.engine.snapshots.current(), self.settings)?)
-    }
-
-    /// Checks the tables that a plan reads, as returned by [`tables_of`].
+    /// Checks the tables and views that a statement reads, as [`tables_of`](super::plan::reads::tables_of) found them. This is due whenever
+    /// a plan is run, and not only when it is made: another session may have made it, and a grant may have been revoked.
     pub fn may_read(&self, tables: &[QualifiedName]) -> Result<()> {
         tables.iter().try_for_each(|table| match table.schema.as_str() {
             FILES => self.may_read_file(&table.name),

@@ -216,7 +216,8 @@ impl Session {
             LogicalPlan::Copy(_) => Err(unsupported("COPY TO")),
             _ => {
                 let text = parts.described.statement.text();
-                let query = Query { plan: &parts.plan, text, parameters: &parameters };
+                let reads = Some(&parts.reads);
+                let query = Query { plan: &parts.plan, text, parameters: &parameters, reads };
                 run_query::run(query, execution).await
             }
         }
@@ -228,12 +229,13 @@ impl Session {
         let context = self.engine.snapshots.current();
         let planned = Box::pin(files::planned(self, query, context.state(settings), settings)).await;
         let planned = planned.map_err(|error| context.explain_missing(error))?;
-        caller.may_run(planned.plan.logical())
+        caller.may_read(&planned.reads)
     }
 
+    /// Checks the tables and views that a statement reads.
     pub(crate) fn authorize_plans(&self, parts: &Parts, settings: &Settings) -> Result<()> {
         match Caller::of(self, settings) {
-            Some(caller) => parts.plans().try_for_each(|plan| caller.may_run(plan)),
+            Some(caller) => caller.may_read(&parts.reads),
             None => Ok(()),
         }
     }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use nyala_model::{NodeId, QualifiedName, TableSource};
+use nyala_model::NodeId;
 use nyala_sql::error::{QueryError, Result};
 use nyala_sql::statement::{Kind, StatementLimits, error_of, parameterise, parse, without_secrets};
 
 use super::plan::logical::logical_plan;
 use super::plan::parts::Parts;
-use super::plan::reads::tables_of;
+use super::plan::reads::reads_live;
 use super::plans::{Answers, KeptQuery, Known, PlanBasis, PlanKey, Template};
 use super::session::Session;
 use crate::session::{Settings, SnapshotContext};
@@ -85,15 +85,10 @@ impl Planned {
             if parts.described.schema.as_ref() != Some(&self.schema) {
                 return Err(QueryError::internal("its values decide its columns"));
             }
-            let reads = tables_of(parts.plan.logical(), context, settings)?;
-            let is_live = |table: &QualifiedName| {
-                let entry = context.snapshot().tables.get(table);
-                entry.is_some_and(|entry| matches!(entry.source, TableSource::Live(_)))
-            };
-            if reads.iter().any(is_live) {
+            if reads_live(parts.plan.logical())? {
                 return Err(QueryError::internal("its values decide whether it reads live rows"));
             }
-            return Ok(Known::Kept(Arc::new(KeptQuery { node: node.clone(), parts, reads, basis })));
+            return Ok(Known::Kept(Arc::new(KeptQuery { node: node.clone(), parts, basis })));
         }
         let template = Template::plan(parts, (context, settings, basis), &self.answers, &self.schema).await?;
         Ok(Known::Ready(Arc::new(template)))

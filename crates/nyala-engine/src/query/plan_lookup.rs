@@ -41,7 +41,7 @@ impl Session {
                     return Some(Prepared::of_shape(sql, values, &template));
                 }
                 Some(Known::Kept(query)) => {
-                    self.may_read(&query.reads, &settings).ok()?;
+                    self.may_read(&query.parts.reads, &settings).ok()?;
                     return Some(Prepared::kept_elsewhere(sql, &query));
                 }
                 Some(Known::Unfit) => {}
@@ -92,7 +92,7 @@ impl Session {
             Form::Command(_) => return None,
         };
         let is_current = query.basis == basis && settings.nyala().distributed;
-        self.may_read(&query.reads, &settings).ok()?;
+        self.may_read(&query.parts.reads, &settings).ok()?;
         (is_current && self.engine.cuboid_homes.may_ask(&query.node)).then(|| query.node.clone())
     }
 

@@ -38,7 +38,7 @@ impl Session {
         if let Some(known) = &known
             && let Some(caller) = Caller::of(self, settings)
         {
-            caller.may_run(known.from.plan.logical())?;
+            caller.may_read(&known.from.reads)?;
         }
         Ok(known)
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use datafusion::common::ScalarValue;
 use futures::{FutureExt, TryFutureExt};
 use nyala_cube::cube::Report;
-use nyala_model::NodeId;
+use nyala_model::{NodeId, QualifiedName};
 use nyala_sql::error::{ErrorKind, Owner, QueryError, Result};
 
 use super::activity::{Entry, Route};
@@ -30,6 +30,8 @@ pub struct Query<'a> {
     /// The text it was parsed from, if a cached plan may answer it again.
     pub text: Option<&'a Arc<str>>,
     pub parameters: &'a [ScalarValue],
+    /// The tables that a session must be allowed to read to get its answer from the result cache; none if it is not kept there.
+    pub reads: Option<&'a Arc<[QualifiedName]>>,
 }
 
 /// Plans and starts a query.
@@ -82,8 +84,7 @@ pub async fn run(query: Query<'_>, execution: Execution<'_>) -> Result<Answer> {
     running.entry().follows(&placed.plan, false, Some(Arc::clone(&route)));
     running.entry().reads(Some(plans.rows_read()).filter(|rows| *rows < u64::MAX).unwrap_or(0));
     let asked = Arc::new(Recorded::new(std::mem::take(&mut plans.report.asked)));
-    let source =
-        from_cuboids.then(|| source_of(query.plan, (&plans.report, route), &asked, &settings)).flatten();
+    let source = from_cuboids.then(|| source_of(&query, (&plans.report, route), &asked, &settings)).flatten();
     let recording = engine.observed.history.begin(asked, begun);
     let task = memory::of_query(&placed.task, running.entry(), &group);
     let slot = match class.queue() {
@@ -157,14 +158,14 @@ impl Planning {
 
 /// The source of an answer, if the session uses the result cache and the answer does not change by itself.
 fn source_of(
-    query: &Unoptimized,
+    query: &Query<'_>,
     (report, route): (&Report, Arc<Route>),
     asked: &Arc<Recorded>,
     settings: &Settings,
 ) -> Option<Source> {
-    let wanted = settings.nyala().result_cache;
-    let stays = !report.reads_live() && check_constant(query.logical()).is_ok();
-    (wanted && stays).then(|| Source { plan: Arc::new(query.clone()), asked: Arc::clone(asked), route })
+    let reads = query.reads.filter(|_| settings.nyala().result_cache)?;
+    let stays = !report.reads_live() && check_constant(query.plan.logical()).is_ok();
+    stays.then(|| Source { reads: Arc::clone(reads), asked: Arc::clone(asked), route })
 }
 
 fn count(engine: &Engine, report: &Report) {

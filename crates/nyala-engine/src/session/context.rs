@@ -144,11 +144,6 @@ impl SnapshotContext {
         &self.cubes
     }
 
-    /// Whether there is a table function of this name.
-    pub fn is_table_function(&self, name: &str) -> bool {
-        self.state.table_functions().contains_key(name)
-    }
-
     /// The options of a new session.
     pub fn default_options(&self) -> Arc<ConfigOptions> {
         Arc::clone(self.state.config_options())

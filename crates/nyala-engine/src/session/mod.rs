@@ -65,6 +65,7 @@ pub use pass::{Pass, PassExec};
 pub use physical_rules::is_plain;
 pub use settings::{SettingValue, Settings, schema_in_path, schemas_in_path, unknown as unknown_setting};
 pub use temporary::{TEMPORARY_SCHEMA, Temporary};
+pub use views::view_of;
 pub use yielding::is_yield;
 
 /// The one database that clients see.

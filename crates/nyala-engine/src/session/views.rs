@@ -7,14 +7,12 @@ use std::sync::{Arc, RwLock};
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, Session};
-use datafusion::common::Column;
-use datafusion::common::tree_node::Transformed;
-use datafusion::datasource::{TableProvider, TableType, provider_as_source, source_as_provider};
+use datafusion::common::{Column, TableReference};
+use datafusion::datasource::{TableProvider, TableType};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableScan};
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection, SubqueryAlias};
 use datafusion::physical_plan::ExecutionPlan;
-use nyala_cube::live::LiveProvider;
-use nyala_cube::scan::{ExternalTable, decode_schema};
+use nyala_cube::scan::decode_schema;
 use nyala_model::{CatalogSnapshot, QualifiedName, TableEntry, TableId, ViewSource};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{Kind, StatementLimits, parse_named};
@@ -22,6 +20,9 @@ use nyala_sql::statement::{Kind, StatementLimits, parse_named};
 use super::context::{ContextSource, Schemas, SnapshotContext, state_over};
 use super::schema::{OpenedTable, Table};
 use super::titles;
+
+/// The catalog in the alias around the plan of a view. There is no such catalog, and an alias in a statement has one part.
+const VIEW: &str = "view";
 
 /// A view: a table whose rows are those of a plan.
 #[derive(Debug)]
@@ -150,7 +151,7 @@ async fn open_view(
     let plan = titles::plan(*statement, state).await.map_err(unfit)?;
     let schema = Arc::new(decode_schema(entry)?);
     let plan = with_columns(plan, &schema, &view.columns).map_err(unfit)?;
-    let plan = read_through(plan, &entry.name)?;
+    let plan = within_view(plan, &entry.name)?;
     Ok(Arc::new(OpenView { entry: Arc::clone(entry), plan, schema }))
 }
 
@@ -177,21 +178,21 @@ fn with_columns(plan: LogicalPlan, schema: &Schema, columns: &[String]) -> Resul
     Ok(LogicalPlan::Projection(Projection::try_new(named, Arc::new(plan))?))
 }
 
-/// Marks the tables of a plan as read by a view, so that the right to read the view is enough.
-fn read_through(plan: LogicalPlan, view: &QualifiedName) -> Result<LogicalPlan> {
-    let marked = plan.transform_down_with_subqueries(|node| {
-        let LogicalPlan::TableScan(scan) = node else { return Ok(Transformed::no(node)) };
-        let provider = source_as_provider(&scan.source)?;
-        let marked: Arc<dyn TableProvider> = if let Some(live) = provider.downcast_ref::<LiveProvider>() {
-            Arc::new(live.through(view.clone()))
-        } else if let Some(files) = provider.downcast_ref::<ExternalTable>() {
-            Arc::new(files.through(view.clone()))
-        } else {
-            provider
-        };
-        Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source: provider_as_source(marked), ..scan })))
-    })?;
-    Ok(marked.data)
+/// The plan of a view in an alias by which [`view_of`] knows it, wherever it is planned into a statement. A view may read no table: its name is
+/// nowhere else in the plan of a statement that gives it another one.
+fn within_view(plan: LogicalPlan, view: &QualifiedName) -> Result<LogicalPlan> {
+    let alias = TableReference::full(VIEW, view.schema.as_str(), view.name.as_str());
+    Ok(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(Arc::new(plan), alias)?))
+}
+
+/// The view whose plan is in this alias. The right to read the view is enough for all that is below.
+pub fn view_of(alias: &SubqueryAlias) -> Option<QualifiedName> {
+    match &alias.alias {
+        TableReference::Full { catalog, schema, table } if catalog.as_ref() == VIEW => {
+            Some(QualifiedName::new(schema.as_ref(), table.as_ref()))
+        }
+        _ => None,
+    }
 }
 
 /// Schemas that views are added to while they are opened.

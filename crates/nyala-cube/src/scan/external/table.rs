@@ -23,7 +23,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion_datasource::compute_all_files_statistics;
-use nyala_model::{ExternalSource, FileFormat, QualifiedName, TableEntry};
+use nyala_model::{ExternalSource, FileFormat, TableEntry};
 use nyala_sql::error::{QueryError, Result};
 use nyala_storage::object::AllowedLocation;
 
@@ -46,8 +46,6 @@ pub struct ExternalTable {
     store: ObjectStoreUrl,
     columns: TableSchema,
     fingerprint: Arc<SchemaFingerprint>,
-    /// The view that reads it, if one does.
-    through: Option<QualifiedName>,
 }
 
 impl ExternalTable {
@@ -76,7 +74,7 @@ impl ExternalTable {
         };
         let reader = FileReader::new(source.format.of_files(), options, state, reads)?;
         let fingerprint = Arc::new(SchemaFingerprint::from_schema(columns.file_schema()));
-        Ok(Self { entry, reader, layout, store: store_url(&location)?, columns, fingerprint, through: None })
+        Ok(Self { entry, reader, layout, store: store_url(&location)?, columns, fingerprint })
     }
 
     /// The files as they lie there now, in no order.
@@ -120,16 +118,6 @@ impl ExternalTable {
         FileStatistics { state, reads: self.reader.reads(), format, schema, fingerprint: &self.fingerprint }
             .add_to(files)
             .await
-    }
-
-    /// The same table, read by a view: a role that may read the view may read these rows.
-    pub fn through(&self, view: QualifiedName) -> Self {
-        Self { through: Some(view), ..self.clone() }
-    }
-
-    /// The name that a reader needs the right to read: that of the table, or of the view that reads it.
-    pub fn read_as(&self) -> &QualifiedName {
-        self.through.as_ref().unwrap_or(&self.entry.name)
     }
 
     /// The catalog's entry.

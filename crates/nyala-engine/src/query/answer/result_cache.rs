@@ -12,19 +12,19 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
 use moka::sync::Cache;
+use nyala_model::QualifiedName;
 
 use crate::query::activity::Route;
 use crate::query::counters::CacheCounts;
 use crate::query::history::Recorded;
-use crate::query::plan::logical::Unoptimized;
 use crate::session::{Settings, SnapshotContext};
 
 /// Answers that no query used for this long are dropped.
 const IDLE: Duration = Duration::from_secs(3600);
 /// One answer may take at most the budget divided by this.
 const MAX_PART: usize = 16;
-/// Estimated bytes of an entry beside its rows, and further bytes for each byte of its text: it has a plan, a tree of
-/// small objects that are not counted one by one.
+/// Estimated bytes of an entry beside its rows, and further bytes for each byte of its text: it has the aggregations that were asked for,
+/// trees of small objects that are not counted one by one.
 const ENTRY_BYTES: usize = 8 << 10;
 const BYTES_OF_TEXT: usize = 8;
 
@@ -72,8 +72,8 @@ pub struct Known {
 /// The source of an answer.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// Names the tables that must be granted.
-    pub plan: Arc<Unoptimized>,
+    /// The tables and views that must be granted.
+    pub reads: Arc<[QualifiedName]>,
     pub asked: Arc<Recorded>,
     pub route: Arc<Route>,
 }

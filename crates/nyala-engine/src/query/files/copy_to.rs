@@ -56,7 +56,8 @@ async fn run(copy: &CopyTo, execution: Execution<'_>) -> Result<Answer> {
     };
     let scope = execution.running.scope();
     execution.running.entry().set_goes_on(true);
-    let answer = run_query::run(Query { plan: &plan, text: None, parameters: &[] }, execution).await?;
+    let answer =
+        run_query::run(Query { plan: &plan, text: None, parameters: &[], reads: None }, execution).await?;
     let Answer::Rows(rows) = answer else { return Err(QueryError::internal("a query gives no rows")) };
     let rows = Task::spawn(&engine.runtime.threads, scope, write(rows, style, upload)).join().await?;
     engine.snapshots.stores().forget_lists();

@@ -30,7 +30,7 @@ pub async fn run(query: Unoptimized, execution: Execution<'_>) -> Result<(Vec<Re
     execution.running.entry().set_goes_on(true);
     let (session, settings, deadline) =
         (execution.session, execution.settings.clone(), execution.deadline.clone());
-    let query = Query { plan: &query, text: None, parameters: &[] };
+    let query = Query { plan: &query, text: None, parameters: &[], reads: None };
     let (batches, rows) = gather(run_query::run(query, execution).await?).await?;
     let running = rows.into_running();
     running.entry().set_goes_on(false);

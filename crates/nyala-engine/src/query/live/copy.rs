@@ -113,7 +113,7 @@ async fn run(copy: &CopyInto, execution: Execution<'_>) -> Result<Answer> {
     };
     let query = Unoptimized::Resolved(engine.runtime.threads.plan(plan).await?);
     execution.running.entry().set_goes_on(true);
-    let query = Query { plan: &query, text: None, parameters: &[] };
+    let query = Query { plan: &query, text: None, parameters: &[], reads: None };
     let answer = run_query::run(query, execution).await?;
     let Answer::Rows(mut rows) = answer else {
         return Err(QueryError::internal("a file gives no rows"));

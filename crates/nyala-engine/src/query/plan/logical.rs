@@ -6,11 +6,13 @@ use arrow::datatypes::SchemaRef;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
 use datafusion::sql::parser::Statement as DfStatement;
+use nyala_model::QualifiedName;
 use nyala_sql::error::Result;
 use nyala_sql::statement::{CallKind, MisplacedCalls};
 
 use super::budget::{budget_of, check_plan};
 use super::placeholders::one_type_each;
+use super::reads::tables_of;
 use crate::session::titles;
 
 /// A statement as planned by DataFusion, before anything is optimised.
@@ -18,6 +20,8 @@ pub struct Planned {
     pub plan: Unoptimized,
     /// Columns of the result, if it gives rows.
     pub schema: Option<SchemaRef>,
+    /// The tables and views that it names, for access checks.
+    pub reads: Vec<QualifiedName>,
 }
 
 /// How far a plan is from being optimised.
@@ -67,24 +71,25 @@ pub async fn logical_plan(statement: DfStatement, state: SessionState) -> Result
     };
     misplaced.check_groups(&raw)?;
     check_plan(&raw, budget)?;
+    let reads = tables_of(&raw, &state)?;
     let gives_rows = !matches!(
         raw,
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_)
     );
     if !gives_rows {
         let plan = Unoptimized::Resolved(one_type_each(raw)?);
-        return Ok(Planned { plan, schema: None });
+        return Ok(Planned { plan, schema: None, reads });
     }
     if has_parameters(&raw)? {
         let raw = one_type_each(raw)?;
         // Types may still be unknown; then the columns are described as far as they are known.
         let analyzed = Unoptimized::Resolved(raw.clone()).analyze(&state);
         let schema = Arc::clone(analyzed.as_ref().unwrap_or(&raw).schema().inner());
-        return Ok(Planned { plan: Unoptimized::Resolved(raw), schema: Some(schema) });
+        return Ok(Planned { plan: Unoptimized::Resolved(raw), schema: Some(schema), reads });
     }
     let analyzed = Unoptimized::Resolved(raw).analyze(&state)?;
     let schema = Arc::clone(analyzed.schema().inner());
-    Ok(Planned { plan: Unoptimized::Analyzed(analyzed), schema: Some(schema) })
+    Ok(Planned { plan: Unoptimized::Analyzed(analyzed), schema: Some(schema), reads })
 }
 
 /// What the planner takes calls of this name for, if they are no scalar functions.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use datafusion::common::Column;
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan, TableScan};
-use nyala_cube::cube::read_as;
 use nyala_cube::live::LiveProvider;
 use nyala_cube::scan::ExternalTable;
 use nyala_model::TableEntry;
+
+use crate::session::view_of;
 
 /// Deeper plans are not followed.
 const MAX_DEPTH: usize = 64;
@@ -34,6 +35,16 @@ pub enum Origin {
     },
 }
 
+impl Origin {
+    /// The same, seen through a view.
+    fn through_view(self) -> Self {
+        match self {
+            Self::Table { entry, column, .. } => Self::Table { entry, column, through_view: true },
+            Self::Call { name, of } => Self::Call { name, of: of.map(|of| Box::new(of.through_view())) },
+        }
+    }
+}
+
 /// The origins of the columns of a plan; none for those that are computed.
 pub fn origins(plan: &LogicalPlan) -> Vec<Option<Origin>> {
     (0..plan.schema().fields().len()).map(|at| origin(plan, at, 0)).collect()
@@ -47,7 +58,10 @@ fn origin(plan: &LogicalPlan, at: usize, depth: usize) -> Option<Origin> {
     match plan {
         LogicalPlan::Projection(projection) => of_expr(projection.expr.get(at)?, &projection.input, depth),
         LogicalPlan::Aggregate(aggregate) => of_expr(aggregate.group_expr.get(at)?, &aggregate.input, depth),
-        LogicalPlan::SubqueryAlias(alias) => within(&alias.input, at),
+        LogicalPlan::SubqueryAlias(alias) => {
+            let origin = within(&alias.input, at)?;
+            Some(if view_of(alias).is_some() { origin.through_view() } else { origin })
+        }
         LogicalPlan::Filter(filter) => within(&filter.input, at),
         LogicalPlan::Sort(sort) => within(&sort.input, at),
         LogicalPlan::Limit(limit) => within(&limit.input, at),
@@ -86,6 +100,5 @@ fn of_table(scan: &TableScan, at: usize) -> Option<Origin> {
     let external = provider.downcast_ref::<ExternalTable>().map(|table| Arc::clone(table.entry()));
     let live = || Some(Arc::clone(provider.downcast_ref::<LiveProvider>()?.table().entry()));
     let entry = external.or_else(live)?;
-    let through_view = read_as(scan).is_some_and(|name| name != entry.name);
-    Some(Origin::Table { entry, column, through_view })
+    Some(Origin::Table { entry, column, through_view: false })
 }

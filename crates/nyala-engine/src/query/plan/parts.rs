@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::logical_expr::LogicalPlan;
-use nyala_model::{CatalogSnapshot, ChangeId, SnapshotVersion};
+use nyala_model::{CatalogSnapshot, ChangeId, QualifiedName, SnapshotVersion};
 use nyala_sql::error::Result;
 use nyala_sql::statement::{IfExists, Statement};
 
@@ -73,6 +73,8 @@ pub struct Parts {
     pub described: Described,
     pub parameter_types: Vec<Option<DataType>>,
     pub plan: Arc<Unoptimized>,
+    /// The tables and views that it names, also in RETURNING: a session that runs it must be allowed to read them.
+    pub reads: Arc<[QualifiedName]>,
     /// The snapshot and the key of the settings: types may depend on these as well as names.
     planned_for: (SnapshotVersion, ChangeId, Arc<str>),
     /// For an INSERT.
@@ -92,6 +94,7 @@ impl Parts {
             parameter_types: parameters::parameter_types(planned.plan.logical())?,
             described: Described::new(statement, planned.schema),
             plan: Arc::new(planned.plan),
+            reads: planned.reads.into(),
             planned_for: basis(context.snapshot(), settings),
             if_exists: IfExists::default(),
             returning: None,
@@ -109,6 +112,7 @@ impl Parts {
             self.described.schema = Some(Arc::clone(returning.schema()));
             let further = parameters::parameter_types(returning.logical())?;
             self.parameter_types = parameters::either_types(self.parameter_types, further);
+            self.reads = self.reads.iter().chain(returning.reads()).cloned().collect();
         }
         Ok(Self { if_exists, returning, ..self })
     }

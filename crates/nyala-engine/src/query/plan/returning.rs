@@ -19,6 +19,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast::{ObjectName, Query};
 use nyala_cube::live::ROW_VERSION;
+use nyala_model::QualifiedName;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::semantics::{Phase, lower_expr};
 use nyala_sql::statement::{LiveNames, Statement, show_versions};
@@ -35,6 +36,7 @@ use crate::session::{Settings, SnapshotContext};
 pub struct Returning {
     plan: Unoptimized,
     schema: SchemaRef,
+    reads: Vec<QualifiedName>,
 }
 
 impl Returning {
@@ -55,12 +57,17 @@ impl Returning {
         let planned = planned.map_err(|error| context.explain_missing(error))?;
         check_form(projection(planned.plan.logical())?)?;
         let schema = planned.schema.ok_or_else(|| QueryError::internal("RETURNING has no columns"))?;
-        Ok(Self { plan: planned.plan, schema: nullable(&schema) })
+        Ok(Self { plan: planned.plan, schema: nullable(&schema), reads: planned.reads })
     }
 
     /// The query, which reads the tables of the statement.
     pub fn logical(&self) -> &LogicalPlan {
         self.plan.logical()
+    }
+
+    /// The tables and views that it names.
+    pub fn reads(&self) -> &[QualifiedName] {
+        &self.reads
     }
 
     /// Its columns.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hashbrown::{DefaultHashBuilder, Equivalent};
 use moka::sync::Cache;
-use nyala_model::{NodeId, QualifiedName};
+use nyala_model::NodeId;
 
 use super::template::Template;
 use crate::query::counters::CacheCounts;
@@ -83,8 +83,6 @@ pub struct KeptQuery {
     pub node: NodeId,
     /// The statement, with parameters in the places of its values.
     pub parts: Arc<Parts>,
-    /// The tables that it reads, for access checks.
-    pub reads: Vec<QualifiedName>,
     /// What this was found with.
     pub basis: PlanBasis,
 }

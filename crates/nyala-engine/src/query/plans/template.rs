@@ -30,7 +30,6 @@ use crate::query::plan::exact::value_of;
 use crate::query::plan::parameters::parameter_types;
 use crate::query::plan::parts::Parts;
 use crate::query::plan::physical::optimize;
-use crate::query::plan::reads::tables_of;
 use crate::session::{Settings, SnapshotContext, is_plain};
 
 /// Greatest depth of a template's expressions.
@@ -86,8 +85,6 @@ pub struct Template {
     /// The statement it answers.
     parts: Arc<Parts>,
     plan: Arc<dyn ExecutionPlan>,
-    /// The tables that the statement reads, for access checks.
-    reads: Vec<QualifiedName>,
     task: Arc<TaskContext>,
     asked: Arc<Recorded>,
     route: Arc<Route>,
@@ -113,7 +110,6 @@ impl Template {
         if lists_may_overlap(plan.logical())? {
             return Err(unfit("its values decide what lists have in common"));
         }
-        let reads = tables_of(plan.logical(), context, settings)?;
         let types = parameter_types(plan.logical())?.into_iter().collect::<Option<Vec<_>>>();
         let types = types.ok_or_else(|| unfit("a parameter has no type"))?;
         let (logical, report) = optimize(plan.as_ref().clone(), context, &mut state, settings)?;
@@ -130,7 +126,6 @@ impl Template {
         Ok(Self {
             parts,
             plan,
-            reads,
             task,
             route: Arc::new(Route::new(&report, "")),
             asked: Arc::new(Recorded::new(report.asked)),
@@ -149,9 +144,9 @@ impl Template {
         &self.parts
     }
 
-    /// The tables that the statement reads.
+    /// The tables and views that the statement reads.
     pub fn reads(&self) -> &[QualifiedName] {
-        &self.reads
+        &self.parts.reads
     }
 
     /// The task context to run it in.
@@ -171,9 +166,9 @@ impl Template {
 
     /// For the result cache; none if it reads nothing.
     pub fn source(&self) -> Option<Source> {
-        let plan = Arc::clone(&self.parts.plan);
+        let reads = Arc::clone(&self.parts.reads);
         let (asked, route) = (Arc::clone(&self.asked), Arc::clone(&self.route));
-        (self.asked.len() > 0).then_some(Source { plan, asked, route })
+        (self.asked.len() > 0).then_some(Source { reads, asked, route })
     }
 
     /// Literals as values of the parameters; none if one would change its meaning.
