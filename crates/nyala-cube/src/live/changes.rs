@@ -106,8 +106,9 @@ impl TableProvider for ChangesProvider {
         Arc::clone(&self.schema)
     }
 
+    /// Each scan gives the rows of its own moment: what reads them in several places scans once.
     fn table_type(&self) -> TableType {
-        TableType::View
+        TableType::Temporary
     }
 
     async fn scan(

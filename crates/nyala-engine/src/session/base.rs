@@ -29,6 +29,7 @@ use super::pinned_filters::pin_filters;
 use super::planner::NyalaPlanner;
 use super::qualified_constants::keep_qualifiers;
 use super::settings::NyalaOptions;
+use super::shared_queries::SharedQueries;
 use super::union_names::keep_union_names;
 use super::wrapped_logical_rule::{LogicalRule, LogicalWrapper};
 use super::{DATABASE, DEFAULT_SCHEMA};
@@ -80,7 +81,11 @@ impl BaseState {
         let mut builder = register(builder)
             .with_analyzer_rules(analyzer_rules())
             .with_optimizer_rules(optimizer_rules())
-            .with_relation_planners(vec![Arc::new(DerivedValues), Arc::new(KeysOfTables)])
+            .with_relation_planners(vec![
+                Arc::new(SharedQueries),
+                Arc::new(DerivedValues),
+                Arc::new(KeysOfTables),
+            ])
             .with_type_planner(Arc::new(WrittenTypes::default()))
             .with_query_planner(Arc::new(NyalaPlanner))
             .with_physical_optimizer_rules(vec![PhysicalRules::new().into_rule()]);

@@ -17,6 +17,7 @@ use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::unnest::UnnestExec;
 
 use super::interruptible_expr::InterruptibleExpr;
+use super::shared_rows::SharedRowsExec;
 use super::yielding::{YieldExec, once, slicing, yielding};
 
 /// Rows of the first slice where an operator may compare a row with, or repeat it for, any number of others.
@@ -66,7 +67,8 @@ pub fn insert_yields(
     let children = plan.children().into_iter().map(|child| insert_yields(Arc::clone(child), ends));
     let children = children.collect::<Result<Vec<_>>>()?;
     let node = replace_children_if_necessary(plan, children)?;
-    if is_leaf(node.as_ref()) {
+    // The rows that are shared come from memory for all places but the first.
+    if is_leaf(node.as_ref()) || node.is::<SharedRowsExec>() {
         return Ok(yielding(node));
     }
     Ok(multiplier(&node)?.map_or(node, yielding))

@@ -19,6 +19,11 @@ pub trait MadeRows: Debug + Send + Sync + 'static {
     /// The columns.
     fn schema(&self) -> SchemaRef;
 
+    /// Temporary if each scan gives the rows of its own moment: what reads them in several places scans once.
+    fn table_type(&self) -> TableType {
+        TableType::View
+    }
+
     /// All rows at this moment, for a statement of a session.
     async fn rows(&self, session: &dyn Session) -> Result<RecordBatch>;
 }
@@ -34,7 +39,7 @@ impl<R: MadeRows> TableProvider for MadeTable<R> {
     }
 
     fn table_type(&self) -> TableType {
-        TableType::View
+        self.0.table_type()
     }
 
     async fn scan(

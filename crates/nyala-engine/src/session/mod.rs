@@ -3,14 +3,14 @@
 //! - A snapshot is opened in `context`, over what all snapshots share (`base`): its `tables`, which a `schema` finds, `views` and
 //!   `cubes`. Other crates add to it (`extension`), also tables that are made when they are read (`made_table`).
 //! - A session has `settings`, and `temporary` tables.
-//! - While names are resolved: `titles` of columns, `derived_values`, `keys`.
+//! - While names are resolved: `titles` of columns, `derived_values`, `keys`, `shared_queries`.
 //! - Rules of DataFusion's optimizer that would change an answer are held back: `keys` removes what they would misread, and
 //!   `wrapped_logical_rule` puts code around them, which is in `distinct_sums`, `null_safe_joins`, `pinned_filters`,
 //!   `qualified_constants` and `union_names`.
 //! - `planner` makes operators, and `physical_rules` chooses the rules that change them: `wrapped_physical_rule` is DataFusion's with
 //!   something around it (`behind_filters`, `false_claims`, `keys_by_place`), `push_filters` takes the place of one, and
 //!   `filter_in_scan`, `groups_in_scan`, `hide_casts` and `insert_yields` are further ones. Some read their context (`context_rule`).
-//! - Operators that `pass` rows on: `forget` and `yielding`.
+//! - Operators that `pass` rows on: `forget` and `yielding`. `shared_rows` computes what several places of a plan read.
 //! - What would compute on without end is told that its statement must end: `interruptible_expr`, `interruptible_rules`,
 //!   `interruptible_windows`.
 
@@ -44,6 +44,8 @@ mod push_filters;
 mod qualified_constants;
 mod schema;
 mod settings;
+mod shared_queries;
+mod shared_rows;
 mod sort_keys;
 mod tables;
 mod temporary;

@@ -12,10 +12,11 @@ use nyala_cube::cube::FinishAggregatePlanner;
 use nyala_sql::semantics::{Phase, lower_plan};
 
 use super::interruptible_windows::interruptible_windows;
+use super::shared_rows::SharedRowsPlanner;
 use super::sort_keys::keys_as_columns;
 
 /// DataFusion's planner, for plans whose expressions have PostgreSQL's meaning and whose windows end with their statement. It knows
-/// `FinishAggregate`.
+/// `FinishAggregate` and `SharedRows`.
 #[derive(Debug)]
 pub struct NyalaPlanner;
 
@@ -28,8 +29,10 @@ impl QueryPlanner for NyalaPlanner {
     ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
         let lowered = lower_plan(plan.clone(), Phase::Operators, session.config_options())?.data;
         let plan = keys_as_columns(interruptible_windows(lowered)?, session.execution_props())?;
-        DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(FinishAggregatePlanner)])
-            .create_physical_plan(&plan, session)
-            .await
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![
+            Arc::new(FinishAggregatePlanner),
+            Arc::new(SharedRowsPlanner::default()),
+        ]);
+        planner.create_physical_plan(&plan, session).await
     }
 }

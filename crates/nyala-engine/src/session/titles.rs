@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::ast::{
     Statement as SqlStatement, Value as SqlValue, visit_expressions,
 };
 use nyala_sql::error::Result;
-use nyala_sql::statement::{folded, items_of, marked, name_casts, title_of, unmarked};
+use nyala_sql::statement::{folded, items_of, marked, name_casts, share_queries, title_of, unmarked};
 
 use super::merged_joins::merge_columns;
 
@@ -33,6 +33,7 @@ pub async fn plan(mut statement: DfStatement, state: &SessionState) -> Result<Lo
     }
     if let DfStatement::Statement(ast) = &mut statement {
         name_casts(ast);
+        share_queries(ast)?;
     }
     let plan = resolved(statement, state).await?;
     match (plan, titles) {

@@ -15,6 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use nyala_cube::scan::decode_schema;
 use nyala_model::{CatalogSnapshot, QualifiedName, TableEntry, TableId, ViewSource};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::semantics::SharedRows;
 use nyala_sql::statement::{Kind, StatementLimits, parse_named};
 
 use super::context::{ContextSource, Schemas, SnapshotContext, state_over};
@@ -30,6 +31,8 @@ pub struct OpenView {
     entry: Arc<TableEntry>,
     /// Names are resolved; types are settled with those of the query around it.
     plan: LogicalPlan,
+    /// Whether some of its rows are computed once for several places of the plan.
+    shares_rows: bool,
     schema: SchemaRef,
 }
 
@@ -50,9 +53,10 @@ impl TableProvider for OpenView {
         TableType::View
     }
 
-    /// The planner puts this plan in the place of the table.
+    /// The planner puts this plan in the place of the table. A statement that names the view twice computes it twice.
     fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
-        Some(Cow::Borrowed(&self.plan))
+        let apart = self.shares_rows.then(|| SharedRows::apart(self.plan.clone()).ok()).flatten();
+        Some(apart.map_or(Cow::Borrowed(&self.plan), Cow::Owned))
     }
 
     fn get_table_definition(&self) -> Option<&str> {
@@ -152,7 +156,8 @@ async fn open_view(
     let schema = Arc::new(decode_schema(entry)?);
     let plan = with_columns(plan, &schema, &view.columns).map_err(unfit)?;
     let plan = within_view(plan, &entry.name)?;
-    Ok(Arc::new(OpenView { entry: Arc::clone(entry), plan, schema }))
+    let shares_rows = SharedRows::are_in(&plan)?;
+    Ok(Arc::new(OpenView { entry: Arc::clone(entry), plan, shares_rows, schema }))
 }
 
 /// The columns that the view had when it was made. Its tables may have got more since, which a `*` gives too.

@@ -82,6 +82,10 @@ impl MadeRows for Activity {
         Arc::clone(&self.schema)
     }
 
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
     async fn rows(&self, session: &dyn Session) -> Result<RecordBatch> {
         Ok(batch_of(&self.schema, ACTIVITY_COLUMNS, &self.connections(session).await?)?)
     }

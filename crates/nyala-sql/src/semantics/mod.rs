@@ -46,6 +46,7 @@ mod repeated_keys;
 mod rounding;
 mod rules;
 mod sets;
+mod shared_rows;
 mod similar;
 mod subqueries;
 mod text_constants;
@@ -55,6 +56,7 @@ mod times;
 mod unknowns;
 mod unnamed;
 mod uuids;
+mod varying;
 mod widths;
 mod written_types;
 mod zeros;
@@ -77,9 +79,11 @@ pub use intervals::IntervalsInOrder;
 pub use lists::lists_may_overlap;
 pub use marks::MARK;
 pub use rules::MeaningsOf;
+pub use shared_rows::SharedRows;
 pub use times::TimesOfOneUnit;
 pub use unknowns::UnknownTypes;
 pub use unnamed::{is_unnamed, is_unnamed_aggregate, unnamed_functions};
+pub use varying::varies;
 pub use written_types::{WrittenTypes, written_value};
 
 /// A way in which PostgreSQL means something else than DataFusion.

@@ -50,6 +50,7 @@ mod session_tokens;
 mod session_user;
 mod set_functions;
 mod shape;
+mod shared_queries;
 mod snippets;
 mod spelling;
 mod titles;
@@ -94,6 +95,7 @@ pub use secrets::{LoggedText, error_of, unparsed_without_secrets, without_secret
 pub use select::{CubeSelect, SelectDimension, calls_in, resolve_positions};
 pub use session_spelling::MOVED;
 pub use session_user::name_user;
+pub use shared_queries::{SHARED_QUERY, share_queries};
 pub use titles::{items_of, marked, title_of, unmarked};
 pub use unneeded::Unneeded;
 pub use versions::{LiveNames, PLAIN, folded, show_versions};

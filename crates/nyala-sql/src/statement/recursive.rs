@@ -140,7 +140,7 @@ fn defines(tree: &impl Visit, names: &[String]) -> bool {
 }
 
 /// Whether a query reads from a relation of this name.
-fn reads(query: &Query, name: &Ident) -> bool {
+pub fn reads(query: &Query, name: &Ident) -> bool {
     let name = folded(name);
     let found = visit_relations(query, |relation| {
         let is_it = match relation.0.as_slice() {

@@ -53,7 +53,7 @@ pub async fn run(
     let provider = source_as_provider(&dml.target)?;
     let provider = provider.downcast_ref::<LiveProvider>();
     let provider = provider.ok_or_else(|| match source_as_provider(&dml.target) {
-        Ok(other) if other.table_type() == TableType::View => is_view(&dml.table_name.to_string()),
+        Ok(other) if other.table_type() != TableType::Base => is_view(&dml.table_name.to_string()),
         _ => not_live(&dml.table_name.to_string()),
     })?;
     authorize(session, provider, &dml.op)?;

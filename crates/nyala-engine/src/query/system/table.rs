@@ -162,6 +162,10 @@ impl MadeRows for SystemTable {
         Arc::clone(&self.schema)
     }
 
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
     async fn rows(&self, session: &dyn Session) -> datafusion::error::Result<RecordBatch> {
         let engine = self.engine.get().and_then(Weak::upgrade);
         let engine = engine

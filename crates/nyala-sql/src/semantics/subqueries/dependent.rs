@@ -2,6 +2,9 @@
 //!
 //! The subquery is computed for the distinct combinations, which take part in it as a relation: they are joined to it where
 //! it reads no outer value, and above that every operator works within one combination.
+//!
+//! The relation comes from a copy of the outer query. Where two computations of that may differ, as by `random()` or LIMIT, it is
+//! computed once for all copies (`varying`).
 
 use std::sync::Arc;
 
@@ -17,6 +20,7 @@ use datafusion::logical_expr::{
     Projection, Sort, SubqueryAlias, Union, Values, Window, WindowFunctionDefinition, lit, when,
 };
 
+use super::super::shared_rows::SharedRows;
 use super::outer_columns::{asking_for, named, outer_columns, same, subquery_of};
 use crate::error::{ErrorKind, QueryError};
 
@@ -33,9 +37,22 @@ pub struct Outer {
 
 impl Outer {
     /// Of a subquery below a plan `input`, whose columns in the relation begin with `prefix`. Columns that `input` has not
-    /// are those of a query further out, and stay as they are.
+    /// are those of a query further out, and stay as they are. The relation has a copy of `input`, which must have the same rows.
     pub fn new(subquery: &LogicalPlan, input: &LogicalPlan, prefix: &str) -> Result<Self> {
-        let mut columns: Vec<(Column, String)> = Vec::new();
+        Self::with(Vec::new(), subquery, input, prefix)
+    }
+
+    /// The same for an `input` in which the column `row` is another one in each row, so that each row is a combination of its own.
+    pub fn of_rows(row: Column, subquery: &LogicalPlan, input: &LogicalPlan, prefix: &str) -> Result<Self> {
+        Self::with(vec![(row, format!("{prefix}0"))], subquery, input, prefix)
+    }
+
+    fn with(
+        mut columns: Vec<(Column, String)>,
+        subquery: &LogicalPlan,
+        input: &LogicalPlan,
+        prefix: &str,
+    ) -> Result<Self> {
         for column in outer_columns(subquery)? {
             let is_known = columns.iter().any(|(known, _)| *known == column);
             if !is_known && input.schema().has_column(&column) {
@@ -95,6 +112,9 @@ impl Outer {
         if !self.is_asked_by(plan)? {
             return self.combine(plan.clone());
         }
+        if let Some(shared) = SharedRows::of(plan) {
+            return Ok(shared.rewritten(self.depend(shared.input())?, self.name()));
+        }
         match plan {
             LogicalPlan::Projection(projection) => self.projection(projection),
             LogicalPlan::Filter(filter) => {
@@ -144,6 +164,11 @@ impl Outer {
                 other.display().to_string().split(':').next().unwrap_or_default()
             ),
         }
+    }
+
+    /// A name that no other relation in the plan has.
+    fn name(&self) -> &str {
+        self.columns.first().map_or("", |(_, name)| name)
     }
 
     /// Whether the plan asks for a column of the outer query.
@@ -239,7 +264,7 @@ impl Outer {
     ) -> Result<LogicalPlan> {
         let input = self.depend(input)?;
         let kept: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
-        let name = format!("{}row", self.columns.first().map_or("", |(_, name)| name));
+        let name = format!("{}row", self.name());
         let row_number = WindowFunction::new(WindowFunctionDefinition::WindowUDF(row_number_udwf()), vec![]);
         let number = Expr::from(row_number).partition_by(self.columns_in(input.schema())?);
         let number = if order.is_empty() { number.build()? } else { number.order_by(order).build()? };
@@ -423,6 +448,12 @@ fn check_size(input: &LogicalPlan, subquery: &LogicalPlan) -> Result<()> {
     let error =
         QueryError::new(ErrorKind::LimitExceeded, "too many subqueries ask for columns of an outer query");
     Err(error.hint("compute them by joins, or by common table expressions that are grouped").into())
+}
+
+/// The plan with a column `name` that is another one in each row.
+pub fn with_row_numbers(plan: LogicalPlan, name: &str) -> Result<LogicalPlan> {
+    let number = WindowFunction::new(WindowFunctionDefinition::WindowUDF(row_number_udwf()), vec![]);
+    Ok(LogicalPlan::Window(Window::try_new(vec![Expr::from(number).alias(name)], Arc::new(plan))?))
 }
 
 /// Each row of VALUES as a query of its own.

@@ -5,7 +5,6 @@ use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr::Exists;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit, not};
 
-use super::dependent::Outer;
 use super::lowering::Lowering;
 use super::outer_columns::named;
 use super::settled;
@@ -20,7 +19,7 @@ impl Lowering<'_, '_> {
         }
         let name = self.shared.prefix();
         let plan = without_limit(&subquery.subquery);
-        let outer = Outer::new(&plan, self.asked(&plan)?, &name)?;
+        let outer = self.outer(&plan, &name)?;
         let rows = count_udaf().call(vec![lit(1_i64)]).alias(format!("{name}rows"));
         let found = match outer.is_empty() {
             true => {

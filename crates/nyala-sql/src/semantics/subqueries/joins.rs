@@ -7,8 +7,9 @@ use datafusion::common::{Column, JoinType, Result, not_impl_err};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Subquery, lit};
 
+use super::super::varying::{computed_once, is_volatile_plan};
 use super::conditions::lower_filter;
-use super::dependent::Outer;
+use super::dependent::{Outer, with_row_numbers};
 use super::lowering::Lowering;
 use super::outer_columns::{outer_columns, subquery_of};
 use super::{Shared, has_subquery, settled};
@@ -97,16 +98,30 @@ fn lower_lateral(
     lateral: &Subquery,
     shared: &mut Shared<'_>,
 ) -> Result<Transformed<LogicalPlan>> {
-    let outer = Outer::new(&lateral.subquery, &join.left, &shared.prefix())?;
-    if outer.is_empty() {
+    let asked = outer_columns(&lateral.subquery)?;
+    if !asked.iter().any(|column| join.left.schema().has_column(column)) {
         return Ok(Transformed::no(LogicalPlan::Join(join.clone())));
     }
+    let prefix = shared.prefix();
+    let left = join.left.as_ref().clone();
+    let (left, outer) = match is_volatile_plan(&lateral.subquery)? {
+        true => {
+            let row = Column::new_unqualified(format!("{prefix}row"));
+            let left = computed_once(with_row_numbers(left, &row.name)?)?;
+            let outer = Outer::of_rows(row, &lateral.subquery, &left, &prefix)?;
+            (left, outer)
+        }
+        false => {
+            let left = computed_once(left)?;
+            let outer = Outer::new(&lateral.subquery, &left, &prefix)?;
+            (left, outer)
+        }
+    };
     let right = settled(outer.depend(&join.right)?, shared)?;
     let mut conditions = outer.belong(right.schema())?;
     conditions.extend(join.on.iter().map(|(left, right)| left.clone().eq(right.clone())));
     conditions.extend(join.filter.clone());
     let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
-    let joined =
-        LogicalPlanBuilder::from(join.left.as_ref().clone()).join_on(right, join.join_type, conditions)?;
+    let joined = LogicalPlanBuilder::from(left).join_on(right, join.join_type, conditions)?;
     Ok(Transformed::yes(joined.project(columns)?.build()?))
 }

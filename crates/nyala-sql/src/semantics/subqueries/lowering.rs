@@ -7,8 +7,9 @@ use datafusion::common::{Column, JoinType, Result};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection};
 
+use super::super::varying::{computed_once, is_volatile_plan, varies};
 use super::Shared;
-use super::dependent::Outer;
+use super::dependent::{Outer, with_row_numbers};
 use super::outer_columns::outer_columns;
 
 /// Replaces subqueries in expressions over `input`, which is joined to their values.
@@ -16,6 +17,8 @@ pub struct Lowering<'a, 'c> {
     pub input: LogicalPlan,
     /// The input before it was joined to any value: a combination of outer values is found there.
     base: LogicalPlan,
+    /// Whether copies of the base have the same rows.
+    is_base_steady: bool,
     pub shared: &'a mut Shared<'c>,
     /// Whether the input has more columns than it had at first.
     pub is_wider: bool,
@@ -26,7 +29,8 @@ pub struct Lowering<'a, 'c> {
 
 impl<'a, 'c> Lowering<'a, 'c> {
     pub fn new(input: LogicalPlan, shared: &'a mut Shared<'c>, takes_totals: bool) -> Self {
-        Self { base: input.clone(), input, shared, is_wider: false, changed: false, takes_totals }
+        let base = input.clone();
+        Self { base, is_base_steady: false, input, shared, is_wider: false, changed: false, takes_totals }
     }
 
     /// An expression whose value is needed.
@@ -68,13 +72,46 @@ impl<'a, 'c> Lowering<'a, 'c> {
         Ok(Expr::Column(Column::new_unqualified(name)))
     }
 
-    /// The plan that has the outer columns of a subquery. The value of one subquery may be compared with the rows of another.
-    pub fn asked(&self, subquery: &LogicalPlan) -> Result<&LogicalPlan> {
-        let is_of = |column: &Column| {
+    /// The outer columns of a subquery, and their combinations. A subquery that computes `random()`, or the like, is computed for each row
+    /// of the outer query.
+    pub fn outer(&mut self, subquery: &LogicalPlan, prefix: &str) -> Result<Outer> {
+        let columns = outer_columns(subquery)?;
+        if !columns.iter().any(|column| self.input.schema().has_column(column)) {
+            return Outer::new(subquery, &self.input, prefix);
+        }
+        self.steady_base()?;
+        if is_volatile_plan(subquery)? {
+            let row = Column::new_unqualified(format!("{prefix}row"));
+            let numbered = with_row_numbers(self.take_input()?, &row.name)?;
+            self.set_input(computed_once(numbered)?);
+            return Outer::of_rows(row, subquery, &self.input, prefix);
+        }
+        // The value of one subquery may be compared with the rows of another.
+        let is_of_base = |column: &Column| {
             self.base.schema().has_column(column) || !self.input.schema().has_column(column)
         };
-        let columns = outer_columns(subquery)?;
-        Ok(if columns.iter().all(is_of) { &self.base } else { &self.input })
+        if columns.iter().all(is_of_base) {
+            return Outer::new(subquery, &self.base, prefix);
+        }
+        self.input = computed_once(self.take_input()?)?;
+        Outer::new(subquery, &self.input, prefix)
+    }
+
+    /// Lets copies of the base have the same rows, also the one in the input.
+    fn steady_base(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.is_base_steady, true) || !varies(&self.base)? {
+            return Ok(());
+        }
+        let steady = computed_once(self.base.clone())?;
+        let base = std::mem::replace(&mut self.base, steady.clone());
+        let input = self.take_input()?.transform_down(|node| {
+            Ok(match node == base {
+                true => Transformed::new(steady.clone(), true, TreeNodeRecursion::Stop),
+                false => Transformed::no(node),
+            })
+        })?;
+        self.input = input.data;
+        Ok(())
     }
 
     /// Joins the input to a plan with at most one row for each combination of outer values.

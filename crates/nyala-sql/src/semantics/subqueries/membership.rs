@@ -24,6 +24,7 @@ use datafusion::logical_expr::{
 };
 
 use super::super::guards::is_volatile;
+use super::super::varying::computed_once;
 use super::dependent::Outer;
 use super::lowering::Lowering;
 use super::outer_columns::{named, same};
@@ -76,7 +77,7 @@ impl Lowering<'_, '_> {
     fn rows_of(&mut self, subquery: &Subquery) -> Result<Rows> {
         let prefix = self.shared.prefix();
         let plan = subquery.subquery.as_ref();
-        let outer = Outer::new(plan, self.asked(plan)?, &prefix)?;
+        let outer = self.outer(plan, &prefix)?;
         let value = first_column(plan);
         let plan = settled(outer.depend(plan)?, self.shared)?;
         Ok(Rows { prefix, outer, plan, value })
@@ -84,6 +85,8 @@ impl Lowering<'_, '_> {
 
     fn apart(&mut self, expr: &Expr, rows: Rows) -> Result<Facts> {
         let Rows { prefix, outer, plan, value } = rows;
+        // What is counted must be what is joined.
+        let plan = computed_once(plan)?;
         let column = |name: &str| format!("{prefix}{name}");
         let groups = outer.columns_in(plan.schema())?;
         let counts = vec![

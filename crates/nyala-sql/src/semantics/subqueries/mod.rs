@@ -36,6 +36,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use conditions::lower_filter;
 use dependent::rows_of;
 use joins::lower_join;
+pub use shapes::is_of_one_row;
 pub use single::{or_null_function, single_value};
 use values::lower_values;
 

@@ -11,7 +11,6 @@ use datafusion::logical_expr::{
 };
 
 use super::super::driver::lower_operator;
-use super::dependent::Outer;
 use super::lowering::Lowering;
 use super::outer_columns::named;
 use super::settled;
@@ -42,7 +41,7 @@ impl Lowering<'_, '_> {
         let prefix = self.shared.prefix();
         let (trues, unknowns) = (format!("{prefix}trues"), format!("{prefix}unknowns"));
         let compared = self.compared(expr, op, subquery, &format!("{prefix}answer"))?;
-        let outer = Outer::new(&compared, self.asked(&compared)?, &prefix)?;
+        let outer = self.outer(&compared, &prefix)?;
         let answers = settled(outer.depend(&compared)?, self.shared)?;
         let answer = named(answers.schema(), &format!("{prefix}answer"))?;
         let count = |condition: Expr| -> Result<Expr> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection, Subquery};
 
-use super::dependent::Outer;
+use super::super::varying::is_volatile_plan;
 use super::lowering::Lowering;
 use super::outer_columns::named;
 use super::settled;
@@ -18,11 +18,11 @@ impl Lowering<'_, '_> {
         if !asks_outside(plan)? {
             return self.constant(subquery);
         }
-        if self.takes_totals && is_total_by_equality(plan)? {
+        if self.takes_totals && is_total_by_equality(plan)? && !is_volatile_plan(plan)? {
             return Ok(Expr::ScalarSubquery(subquery));
         }
         let name = self.shared.prefix();
-        let outer = Outer::new(plan, self.asked(plan)?, &name)?;
+        let outer = self.outer(plan, &name)?;
         if outer.is_empty() {
             return self.constant(subquery);
         }
@@ -46,7 +46,11 @@ impl Lowering<'_, '_> {
     }
 
     /// A subquery without outer values. It may have no row, and then is NULL, whatever its column says.
-    fn constant(&mut self, subquery: Subquery) -> Result<Expr> {
+    fn constant(&mut self, mut subquery: Subquery) -> Result<Expr> {
+        if subquery.subquery.schema().fields().len() == 1 && is_volatile_plan(&subquery.subquery)? {
+            self.changed = true;
+            subquery = named_apart(subquery, &format!("{}value", self.shared.prefix()))?;
+        }
         let plan = subquery.subquery.as_ref();
         // A call may be NULL as it is planned, and be a constant once it is computed.
         let may_be_null = plan.schema().fields().iter().any(|field| field.is_nullable());
@@ -57,6 +61,14 @@ impl Lowering<'_, '_> {
         self.changed = true;
         Ok(Expr::ScalarSubquery(perhaps_null(subquery)?))
     }
+}
+
+/// The subquery with a name of its own for its column. DataFusion computes subqueries that are written alike once, and takes their values
+/// for equal.
+fn named_apart(subquery: Subquery, name: &str) -> Result<Subquery> {
+    let column = first_column(&subquery.subquery).alias(name);
+    let plan = Projection::try_new(vec![column], Arc::clone(&subquery.subquery))?;
+    Ok(Subquery { subquery: Arc::new(LogicalPlan::Projection(plan)), ..subquery })
 }
 
 /// The subquery with columns that may be NULL, as far as DataFusion is told.

@@ -7,6 +7,7 @@ use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, EmptyRelation, Expr, Limit, LogicalPlan, Operator, Subquery, lit,
 };
 
+use super::super::varying::is_volatile_plan;
 use super::has_subquery;
 use super::single::or_null_function;
 
@@ -107,7 +108,8 @@ pub fn joins_by_conditions(subquery: &Subquery) -> Result<bool> {
     if subquery.outer_ref_columns.is_empty() {
         return Ok(true);
     }
-    asks_in_conditions(&subquery.subquery, &|_| true)
+    // It would be computed once for all rows.
+    Ok(!is_volatile_plan(&subquery.subquery)? && asks_in_conditions(&subquery.subquery, &|_| true)?)
 }
 
 /// Whether outer columns are only in conditions that are `is_fine`, with nothing but joins and columns around them.
