@@ -12,6 +12,7 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, Extension, Join, LogicalPlan, UserDefinedLogicalNodeCore};
 use datafusion::optimizer::OptimizerConfig;
 
+use super::pinned_filters::volatile_apart;
 use super::wrapped_logical_rule::{LogicalRule, LogicalWrapper};
 
 /// The rule of DataFusion that makes keys of the conditions of a join.
@@ -29,7 +30,8 @@ pub fn keep_null_equality(rule: LogicalRule) -> LogicalRule {
     }
 }
 
-/// Adds `IS NOT NULL` to the conditions of a null-safe join for each key that was compared with `=`.
+/// Adds `IS NOT NULL` to the conditions of a null-safe join for each key that was compared with `=`. What is volatile, as `random()` is,
+/// becomes no key: a key has one value for all pairs of its row, and exchanges and joins compute it each on their own.
 #[derive(Debug)]
 struct KeysNotNull;
 
@@ -42,12 +44,13 @@ impl LogicalWrapper for KeysNotNull {
     ) -> Result<Transformed<LogicalPlan>> {
         let LogicalPlan::Join(mut join) = plan else { return rule.rewrite(plan, config) };
         let null_safe = null_safe_keys(&mut join);
+        let (volatile, others) = volatile_apart(join.filter.take());
+        join.filter = others;
         let mut rewritten = rule.rewrite(LogicalPlan::Join(join), config)?;
-        if null_safe > 0
-            && let LogicalPlan::Join(join) = &mut rewritten.data
-        {
-            let added = join.on.iter().skip(null_safe).map(|(_, right)| right.clone().is_not_null());
-            join.filter = conjunction(join.filter.take().into_iter().chain(added));
+        if let LogicalPlan::Join(join) = &mut rewritten.data {
+            let keys = if null_safe > 0 { join.on.get(null_safe..).unwrap_or_default() } else { &[] };
+            let added: Vec<Expr> = keys.iter().map(|(_, right)| right.clone().is_not_null()).collect();
+            join.filter = conjunction(join.filter.take().into_iter().chain(added).chain(volatile));
         }
         Ok(rewritten)
     }

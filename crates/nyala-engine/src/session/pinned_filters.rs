@@ -3,13 +3,14 @@
 //! DataFusion 55 pushes a condition below an aggregation if all columns that it names are grouped. One that names none comes below a
 //! total, which has a row also for no rows. A grouped `random() < 0.5` is computed anew for the condition, and a condition with
 //! `random()` is asked for other rows than those that it is about, below joins and windows, too
-//! (<https://github.com/apache/datafusion/issues/25415>; no release has the fix yet).
+//! (<https://github.com/apache/datafusion/issues/25415>; no release has the fix yet). Such a condition of a join is asked for pairs of
+//! rows, and the rule asks it of the rows of one side, or of each side anew.
 
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::Transformed;
-use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan};
 use datafusion::optimizer::OptimizerConfig;
 use nyala_sql::semantics::is_volatile;
@@ -37,20 +38,76 @@ impl LogicalWrapper for PinFilters {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        let LogicalPlan::Filter(filter) = &plan else { return rule.rewrite(plan, config) };
-        let (conditions, input) = stacked(filter);
-        let (pinned, free): (Vec<&Expr>, Vec<&Expr>) =
-            conditions.into_iter().partition(|condition| is_pinned(condition, input));
-        let Some(pinned) = conjunction(pinned.into_iter().cloned()) else {
-            return rule.rewrite(plan, config);
-        };
-        let Some(free) = conjunction(free.into_iter().cloned()) else { return Ok(Transformed::no(plan)) };
-        let below = LogicalPlan::Filter(Filter::try_new(free, Arc::clone(input))?);
-        let rewritten = rule.rewrite(below, config)?;
-        if !rewritten.transformed {
-            return Ok(Transformed::no(plan));
+        if !joins_by_volatile(&plan) {
+            return push(rule, plan, config);
         }
-        rewritten.map_data(|input| Ok(LogicalPlan::Filter(Filter::try_new(pinned, Arc::new(input))?)))
+        let mut pinned = None;
+        let free = of_first_join(plan, |filter| {
+            let (own, free) = volatile_apart(filter.take());
+            pinned = own;
+            *filter = free;
+        })?;
+        let pushed = push(rule, free, config)?;
+        pushed.map_data(|plan| {
+            of_first_join(plan, |filter| {
+                *filter = conjunction(filter.take().into_iter().chain(pinned.take()))
+            })
+        })
+    }
+}
+
+/// Pushes the conditions of a filter, or of a join without volatile ones.
+fn push(
+    rule: &LogicalRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Filter(filter) = &plan else { return rule.rewrite(plan, config) };
+    let (conditions, input) = stacked(filter);
+    let (pinned, free): (Vec<&Expr>, Vec<&Expr>) =
+        conditions.into_iter().partition(|condition| is_pinned(condition, input));
+    let Some(pinned) = conjunction(pinned.into_iter().cloned()) else {
+        return rule.rewrite(plan, config);
+    };
+    let Some(free) = conjunction(free.into_iter().cloned()) else { return Ok(Transformed::no(plan)) };
+    let below = LogicalPlan::Filter(Filter::try_new(free, Arc::clone(input))?);
+    let rewritten = rule.rewrite(below, config)?;
+    if !rewritten.transformed {
+        return Ok(Transformed::no(plan));
+    }
+    rewritten.map_data(|input| Ok(LogicalPlan::Filter(Filter::try_new(pinned, Arc::new(input))?)))
+}
+
+/// Whether a join, or one below filters, has a volatile condition.
+fn joins_by_volatile(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Filter(filter) => joins_by_volatile(&filter.input),
+        LogicalPlan::Join(join) => join.filter.as_ref().is_some_and(is_volatile),
+        _ => false,
+    }
+}
+
+/// Changes the condition of the join that is, or is below, the filters of a plan.
+fn of_first_join(plan: LogicalPlan, mut change: impl FnMut(&mut Option<Expr>)) -> Result<LogicalPlan> {
+    let changed = plan.transform_down(|node| match node {
+        LogicalPlan::Join(mut join) => {
+            change(&mut join.filter);
+            Ok(Transformed::new(LogicalPlan::Join(join), true, TreeNodeRecursion::Stop))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(changed.data)
+}
+
+/// The volatile parts of a condition, and the others.
+pub fn volatile_apart(condition: Option<Expr>) -> (Option<Expr>, Option<Expr>) {
+    match condition {
+        Some(condition) if is_volatile(&condition) => {
+            let parts = split_conjunction_owned(condition).into_iter();
+            let (volatile, others): (Vec<Expr>, Vec<Expr>) = parts.partition(is_volatile);
+            (conjunction(volatile), conjunction(others))
+        }
+        steady => (None, steady),
     }
 }
 

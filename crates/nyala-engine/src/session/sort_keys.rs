@@ -3,6 +3,9 @@
 //! To find whether rows are in some order, DataFusion 55 asks each part of a key between which values it lies. CASE and most functions
 //! answer with an interval without a type; `abs` and comparisons fail on that, as in `abs(a - 5)` and `length(t) > 3`. The failure
 //! counts as "in no order", also right above a sort by the very key, and the plan is refused.
+//!
+//! A key such as `random()` would be computed by the sort, and once more by the window or the merge above it, which then find rows in
+//! another order, or in other groups.
 
 use std::sync::Arc;
 
@@ -12,6 +15,7 @@ use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection, Sort, Window};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalSortExpr, create_physical_expr};
+use nyala_sql::semantics::is_volatile;
 
 /// The plan with columns in the place of such keys of sorts, windows and ordered aggregates: projections below them compute these
 /// columns, and projections above them leave them out.
@@ -171,6 +175,9 @@ fn is_recognised(key: &Expr, schema: &DFSchema, properties: &ExecutionProps) -> 
     if is_column(key) {
         return true;
     }
+    if is_volatile(key) {
+        return false;
+    }
     let context = PhysicalPlanningContext::default();
     let Ok(key) = create_physical_expr(key, schema, properties, &context) else { return true };
     let key = PhysicalSortExpr::new_default(key);
@@ -181,7 +188,7 @@ fn is_recognised(key: &Expr, schema: &DFSchema, properties: &ExecutionProps) -> 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use datafusion::functions::math::expr_fn::abs;
+    use datafusion::functions::math::expr_fn::{abs, random};
     use datafusion::logical_expr::{LogicalPlanBuilder, case, col, lit};
 
     use super::*;
@@ -198,7 +205,7 @@ mod tests {
     #[test]
     fn a_key_that_would_not_be_recognised_is_a_column() {
         let key = || case(col("column1")).when(lit(1_i32), lit(2_i32)).otherwise(lit(3_i32)).unwrap();
-        for key in [abs(key()), key().gt(lit(1_i32))] {
+        for key in [abs(key()), key().gt(lit(1_i32)), random()] {
             let plan = shown(key.clone());
             assert!(plan.contains("Sort: __sort_key_0 ASC NULLS LAST, column2 DESC"), "{plan}");
             assert!(plan.starts_with("Projection: column1, column2\n"), "{plan}");

@@ -11,6 +11,7 @@ use arrow::datatypes::{DataType, Int64Type, SchemaRef, TimeUnit, TimestampMicros
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
+use datafusion::datasource::TableType;
 use datafusion::physical_plan::collect;
 use nyala_engine::MadeRows;
 

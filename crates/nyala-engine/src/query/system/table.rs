@@ -6,6 +6,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
+use datafusion::datasource::TableType;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::{activity, caches, live, nodes, resources};
