@@ -1,6 +1,6 @@
-//! CASE, LEAD and LAG give one of several values, whose types become one.
+//! CASE, `coalesce`, LEAD and LAG give one of several values.
 //!
-//! DataFusion finds it for CASE late, and for LEAD and LAG not at all.
+//! Their types become one, which DataFusion finds for CASE late, and for LEAD and LAG not at all.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -8,8 +8,13 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{Case, Expr, ExprSchemable, cast};
 
+use super::guards::is_volatile;
 use super::integers::is_number;
 use super::{Meaning, Scope};
+use crate::functions::FirstKnown;
+
+/// The function that gives the first of its arguments that is not NULL.
+const COALESCE: &str = "coalesce";
 
 /// Gives a CASE of several types of numbers the one that holds all of them. Until DataFusion settles types, it has that of its first
 /// result, by which the operators around it would choose their own.
@@ -55,6 +60,31 @@ fn type_of_numbers(case: &Case, schema: &DFSchema) -> Option<DataType> {
 /// What a CASE may give.
 pub fn results_of(case: &Case) -> impl Iterator<Item = &Expr> {
     case.when_then_expr.iter().map(|(_, then)| &**then).chain(case.else_expr.as_deref())
+}
+
+/// Computes the arguments of `coalesce` once each. DataFusion computes the one that it gives a second time, which is another value
+/// for `random()`, and may be NULL then.
+#[derive(Debug)]
+pub struct ChoicesOnce;
+
+impl Meaning for ChoicesOnce {
+    fn name(&self) -> &'static str {
+        "choices_once"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        let Expr::ScalarFunction(call) = expr else { return false };
+        // The last one is given as it is.
+        let tried = call.args.split_last().map_or_else(Default::default, |(_, tried)| tried);
+        call.name() == COALESCE && tried.iter().any(is_volatile)
+    }
+
+    fn rewrite(&self, expr: Expr, _: &Scope<'_>) -> Result<Transformed<Expr>> {
+        match expr {
+            Expr::ScalarFunction(call) => Ok(Transformed::yes(FirstKnown::udf().call(call.args))),
+            other => Ok(Transformed::no(other)),
+        }
+    }
 }
 
 /// Gives the value of LEAD and LAG a type that holds what they give where there is no row: DataFusion casts that to the type of the

@@ -170,6 +170,7 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
             &constants::ConstantsRight,
             &lists::DisjointLists,
             &overflow::ConstantsFit,
+            &choices::ChoicesOnce,
         ],
     ),
     (
