@@ -24,6 +24,8 @@ const DIMENSIONS: &[&str] = &[
     "date_trunc('month', day)",
     "size % 3",
     "lower(kind)",
+    "day + 1",
+    "day - DATE '2020-01-01'",
 ];
 
 const MEASURES: &[&str] = &[
@@ -54,6 +56,9 @@ const MEASURES: &[&str] = &[
     "approx_top_k(amount, 3)",
     "min(color)",
     "max(day)",
+    "min(day - size)",
+    "sum(day - DATE '2020-01-01')",
+    "max(day + INTERVAL '36 hours')",
     "bool_or(flag)",
     "bit_xor(buyer)",
     "sum(amount * price)",

@@ -7,14 +7,14 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, 
 
 use super::{Meaning, Scope};
 use crate::error::{ErrorKind, QueryError};
-use crate::functions::{AtTimeZone, DatePart, days_between, type_name};
+use crate::functions::{AtTimeZone, DatePart, MovedDate, days_between, type_name};
 
 const MICROSECONDS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
 
-/// A date plus or minus an interval is a timestamp: DataFusion makes a date of it, and drops the time. The difference of two
-/// timestamps counts days.
+/// A date plus or minus an interval is a timestamp: DataFusion makes a date of it, and drops the time. One plus or minus a number is a
+/// date. The difference of two timestamps counts days.
 #[derive(Debug)]
 pub struct DatesAndIntervals;
 
@@ -37,6 +37,12 @@ impl Meaning for DatesAndIntervals {
             }
             (Ok(interval), Ok(date)) if is_date(&date) && is_interval(&interval) && op == Operator::Plus => {
                 (left, Box::new(cast(*right, MICROSECONDS)), true)
+            }
+            (Ok(DataType::Date32), Ok(days)) if days.is_integer() => {
+                return Ok(moved_date(*left, op, *right));
+            }
+            (Ok(days), Ok(DataType::Date32)) if days.is_integer() && op == Operator::Plus => {
+                return Ok(moved_date(*right, op, *left));
             }
             (Ok(DataType::Timestamp(..)), Ok(DataType::Timestamp(..))) if op == Operator::Minus => {
                 // 24 hours are a day.
@@ -71,6 +77,16 @@ impl Meaning for DatesAndIntervals {
         };
         let expr = Expr::BinaryExpr(BinaryExpr { left, op, right });
         Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
+    }
+}
+
+/// The date that is so many days later or earlier.
+fn moved_date(date: Expr, op: Operator, days: Expr) -> Transformed<Expr> {
+    match MovedDate::of(op) {
+        Some(function) => Transformed::yes(function.call(vec![date, cast(days, DataType::Int64)])),
+        None => {
+            Transformed::no(Expr::BinaryExpr(BinaryExpr { left: Box::new(date), op, right: Box::new(days) }))
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::casts::as_it_is;
 use super::kept_operators::KeptOperator;
 use super::overflow::Checked;
 use super::subqueries::{or_null_function, single_value};
-use crate::functions::{Joined, Quotient, TimeText, ValueText};
+use crate::functions::{Joined, MovedDate, Quotient, TimeText, ValueText, days_between};
 
 static SCALARS: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
     let checked = Checked::all().map(|checked| Arc::new(ScalarUDF::from(checked)));
@@ -16,13 +16,14 @@ static SCALARS: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
     let joined = Arc::new(ScalarUDF::from(Joined::new(String::new())));
     let others = [
         Arc::new(as_it_is()),
+        days_between(),
         joined,
         or_null_function(),
         Quotient::udf(),
         TimeText::udf(),
         ValueText::udf(),
     ];
-    checked.chain(kept).chain(others).collect()
+    checked.chain(kept).chain(others).chain(MovedDate::all()).collect()
 });
 
 /// These functions, for a session that gets operators which were planned elsewhere.
