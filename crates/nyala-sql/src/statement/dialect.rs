@@ -12,6 +12,8 @@ use datafusion::sql::sqlparser::keywords::Keyword::{
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::grouping_sets::grouping;
+
 /// Operands that the parser may read besides two for each token. It reads some texts in two ways, the second after the first
 /// failed: `position(a, b)` as `position(a IN b)` first, `CAST(…` as a cast and then as a function. Within each other these
 /// double the work at every level, so that a text of 1 KB would be read for years.
@@ -124,7 +126,7 @@ impl Dialect for Postgres {
             return Some(Err(ParserError::RecursionLimitExceeded));
         };
         self.operands_left.set(left);
-        before_operand(parser)
+        before_operand(parser).or_else(|| grouping(parser))
     }
 
     fn parse_infix(
@@ -206,7 +208,6 @@ impl Dialect for Postgres {
         supports_bitwise_shift_operators
         supports_filter_during_aggregation
         supports_geometric_types
-        supports_group_by_expr
         supports_insert_table_alias
         supports_interval_options
         supports_listen_notify

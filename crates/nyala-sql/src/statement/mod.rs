@@ -1,6 +1,7 @@
 //! From text to statements: limits first, then a parser that adds Nyala's own words to DataFusion's.
 
 mod alter;
+mod array_calls;
 mod ast;
 mod attempts;
 mod balance;
@@ -17,6 +18,7 @@ mod expansion;
 mod file_tables;
 mod given;
 mod grouping;
+mod grouping_sets;
 mod hiding;
 mod join_constraint;
 mod join_sides;

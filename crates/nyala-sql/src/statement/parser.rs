@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{Query, Statement as SqlStatement};
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
+use super::array_calls::call_arrays_within;
 use super::ast::{Kind, Nyala, Statement};
 use super::balance::balance_chains;
 use super::clauses::{count_microseconds, rewrite_clauses};
@@ -123,6 +124,7 @@ fn rewrite(statement: &mut DfStatement) -> Result<()> {
             rewrite_clauses(ast)?;
             plain_truncate(ast);
             name_columns_within(ast);
+            call_arrays_within(ast);
             balance_chains(ast);
             Ok(())
         }

@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, QueryError, Result};
 /// Elements of a list that is written out, at most: each becomes a comparison of its own.
 const MAX_ELEMENTS: usize = 1000;
 
-/// `x = ANY ('{1,2}')` as `x IN ('1', '2')`, `x = ANY (ARRAY[1, 2.5])` as `x IN (1, 2.5)`, and other operators as comparisons
+/// `x = ANY ('{1,2}')` as `x IN ('1', '2')`, `x = ANY (ARRAY[1, 2.5, y])` as `x IN (1, 2.5, y)`, and other operators as comparisons
 /// with each element of a text; none if the list is not written out.
 pub fn over_list(expr: &Expr) -> Result<Option<Expr>> {
     match expr {
@@ -118,21 +118,24 @@ fn text_elements(list: &Expr) -> Result<Option<Vec<Expr>>> {
 fn values_of(list: &Expr) -> Result<Option<Vec<Expr>>> {
     match elements_of(list)? {
         Some(elements) => Ok(Some(elements)),
-        None => numbers_of(list),
+        None => listed_in(list),
     }
 }
 
-/// The elements of an array of numbers that is written out, also if it is cast to one.
+/// The elements of an array of numbers that is written out, also if it is cast to one, and of one whose elements are computed.
 ///
 /// DataFusion 55 looks for a value in an array by a function, and refuses a value that would have to become a wider decimal for
 /// that. A list of values follows the rules of comparisons.
-fn numbers_of(list: &Expr) -> Result<Option<Vec<Expr>>> {
+fn listed_in(list: &Expr) -> Result<Option<Vec<Expr>>> {
     match list {
-        Expr::Nested(inner) => numbers_of(inner),
+        Expr::Nested(inner) => listed_in(inner),
         Expr::Array(array) => {
             let are_numbers = array.elem.iter().any(is_number)
                 && array.elem.iter().all(|element| is_number(element) || is_null(element));
-            Ok(are_numbers.then(|| array.elem.clone()))
+            let are_computed = array.elem.len() <= MAX_ELEMENTS
+                && array.elem.iter().any(|element| !is_constant(element))
+                && !array.elem.iter().any(|element| matches!(element, Expr::Array(_)));
+            Ok((are_numbers || are_computed).then(|| array.elem.clone()))
         }
         Expr::Cast {
             kind: CastKind::Cast | CastKind::DoubleColon,

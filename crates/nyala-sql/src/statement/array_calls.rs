@@ -1,0 +1,78 @@
+//! `ARRAY[…]` of columns within a subquery, as a call.
+//!
+//! DataFusion 55 plans the elements of an array without the queries around, so that they cannot name columns of these. Arguments of a
+//! function can.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Array, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, Query, Statement, VisitMut, VisitorMut, visit_expressions,
+};
+
+const FUNCTION: &str = "make_array";
+
+/// Writes the arrays in queries within a statement as calls. The columns of these queries must have their names already.
+pub fn call_arrays_within(statement: &mut Statement) {
+    let _ = statement.visit(&mut Arrays { depth: 0 });
+}
+
+struct Arrays {
+    depth: usize,
+}
+
+impl VisitorMut for Arrays {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if self.depth > 1
+            && names_column(expr)
+            && let Expr::Array(array) = expr
+        {
+            *expr = called(std::mem::replace(array, Array { elem: Vec::new(), named: true }));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether it is an array with a column in it.
+fn names_column(expr: &Expr) -> bool {
+    let is_column = |part: &Expr| match part {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    matches!(expr, Expr::Array(_)) && visit_expressions(expr, is_column).is_break()
+}
+
+fn called(array: Array) -> Expr {
+    let argument = |element| match element {
+        Expr::Array(inner) => called(inner),
+        other => other,
+    };
+    let arguments = array.elem.into_iter().map(argument);
+    let args = arguments.map(|element| FunctionArg::Unnamed(FunctionArgExpr::Expr(element))).collect();
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(FUNCTION)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args,
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
