@@ -8,6 +8,8 @@ use arrow::datatypes::{
 };
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::average::avg_udaf;
+use datafusion::functions_aggregate::bit_and_or_xor::{bit_and_udaf, bit_or_udaf};
+use datafusion::functions_aggregate::bool_and_or::{bool_and_udaf, bool_or_udaf};
 use datafusion::functions_aggregate::correlation::corr_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::string_agg::string_agg_udaf;
@@ -24,10 +26,11 @@ use datafusion::logical_expr::{
 use super::average::{Rounded, RoundedGroups, average_type, averaged_as, with_one_digit_more};
 use super::correlation::Correlations;
 use super::extremes::{Extreme, FloatExtremes, OneNan};
+use super::sliding::Sliding;
 use super::totals::{Total, Totals};
 
 /// Every overridden function.
-pub fn overrides() -> [Arc<AggregateUDF>; 6] {
+pub fn overrides() -> [Arc<AggregateUDF>; 10] {
     [
         adding(),
         override_with(string_agg_udaf(), Replacement::OwnOrder),
@@ -35,12 +38,21 @@ pub fn overrides() -> [Arc<AggregateUDF>; 6] {
         override_with(max_udaf(), Replacement::Extreme(Extreme::Greatest)),
         override_with(corr_udaf(), Replacement::Correlation),
         override_with(avg_udaf(), Replacement::Average),
+        override_with(every(), Replacement::Frames(Sliding::And)),
+        override_with(bool_or_udaf(), Replacement::Frames(Sliding::Or)),
+        override_with(bit_and_udaf(), Replacement::Frames(Sliding::And)),
+        override_with(bit_or_udaf(), Replacement::Frames(Sliding::Or)),
     ]
 }
 
 /// The function that adds.
 pub fn adding() -> Arc<AggregateUDF> {
     override_with(sum_udaf(), Replacement::Total)
+}
+
+/// `bool_and`, which PostgreSQL also calls by another name.
+fn every() -> Arc<AggregateUDF> {
+    Arc::new(bool_and_udaf().as_ref().clone().with_aliases(["every"]))
 }
 
 fn override_with(function: Arc<AggregateUDF>, by: Replacement) -> Arc<AggregateUDF> {
@@ -58,6 +70,8 @@ enum Replacement {
     Correlation,
     Total,
     Average,
+    /// Its accumulator lets no row go that leaves a frame.
+    Frames(Sliding),
     /// Its accumulator sorts by itself, so that its rows may come in another order.
     OwnOrder,
 }
@@ -157,6 +171,14 @@ impl AggregateUDFImpl for Override {
     }
 
     fn create_sliding_accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        let sliding = match self.by {
+            Replacement::Frames(sliding) => Some(sliding),
+            Replacement::OwnOrder => Some(Sliding::Texts),
+            _ => None,
+        };
+        if let Some(accumulator) = sliding.and_then(|sliding| sliding.accumulator(arguments.return_type())) {
+            return Ok(accumulator);
+        }
         self.accumulate(arguments, |arguments| self.function.create_sliding_accumulator(arguments))
     }
 
@@ -188,9 +210,13 @@ impl AggregateUDFImpl for Override {
                 let inner = self.function.create_groups_accumulator(with_one_digit_more(arguments))?;
                 Ok(Box::new(RoundedGroups { inner, to }))
             }
-            (Replacement::Extreme(_) | Replacement::Average | Replacement::OwnOrder, _) => {
-                self.function.create_groups_accumulator(arguments)
-            }
+            (
+                Replacement::Extreme(_)
+                | Replacement::Average
+                | Replacement::Frames(_)
+                | Replacement::OwnOrder,
+                _,
+            ) => self.function.create_groups_accumulator(arguments),
         }
     }
 

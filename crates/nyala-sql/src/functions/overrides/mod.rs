@@ -8,6 +8,7 @@
 //! | `avg` of whole numbers | it was a floating-point number, which has not all their digits |
 //! | `corr` | by group, it was computed from sums of squares, which cancel each other where values are far from zero |
 //! | `string_agg` | it wanted its rows in order, so that several with different orders failed; it sorts by itself anyway |
+//! | `bool_and`, `bool_or`, `bit_and`, `bit_or`, `string_agg` | over a frame that rows leave they failed |
 //! | `lead`, `lag` | where they look ahead, they lost count of NULLs that they ignore, and a LIMIT left out rows that LAG looks at |
 //!
 //! As in PostgreSQL and DuckDB, NaN is greater than every other float, and all NaN are equal.
@@ -18,6 +19,7 @@ mod extremes;
 mod function;
 mod ranks;
 mod shifts;
+mod sliding;
 mod totals;
 
 pub use function::adding;

@@ -14,7 +14,6 @@ mod uuids;
 
 use std::sync::Arc;
 
-use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
 use datafusion::functions_aggregate::variance::var_samp_udaf;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
@@ -56,9 +55,6 @@ pub fn scalars(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
 }
 
 /// Aggregates under another name.
-pub fn aggregates() -> [Arc<AggregateUDF>; 2] {
-    [
-        Arc::new(bool_and_udaf().as_ref().clone().with_aliases(["every"])),
-        Arc::new(var_samp_udaf().as_ref().clone().with_aliases(["variance"])),
-    ]
+pub fn aggregates() -> [Arc<AggregateUDF>; 1] {
+    [Arc::new(var_samp_udaf().as_ref().clone().with_aliases(["variance"]))]
 }
