@@ -36,8 +36,7 @@ pub fn lower_plan(
     let meanings = meanings_of(phase);
     let (mut shared, mut is_stale) = (Shared::new(config), false);
     // The rows of a recursive query have the types that the planner gave the first ones.
-    let recurs =
-        phase == Phase::Types && plan.exists(|node| Ok(matches!(node, LogicalPlan::RecursiveQuery(_))))?;
+    let recurs = phase == Phase::Types && is_recursive(&plan)?;
     let plan = if phase == Phase::Optimizer { tell_apart(plan)? } else { Transformed::no(plan) };
     plan.transform_data(|plan| {
         plan.transform_up_with_subqueries(|node| {
@@ -79,6 +78,16 @@ pub fn lower_plan(
             }
         })
     })
+}
+
+/// Whether there is a recursive query in the plan, or in a subquery of it.
+fn is_recursive(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = matches!(node, LogicalPlan::RecursiveQuery(_));
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
 /// The union with the types that its inputs have now, if types below it changed.

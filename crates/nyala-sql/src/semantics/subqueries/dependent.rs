@@ -195,6 +195,12 @@ impl Outer {
             let known = self.columns.iter().find(|(known, _)| known == column);
             known.map(|(_, name)| Column::new_unqualified(name))
         };
+        let column_of = |column: &Column| {
+            let name = name_of(column)?;
+            let field =
+                self.combinations.schema().fields().iter().find(|field| *field.name() == name.name)?;
+            Some((Arc::clone(field), name))
+        };
         let inside = expr.clone().transform_up(|expr| match expr {
             Expr::OuterReferenceColumn(field, column) => Ok(match name_of(&column) {
                 Some(name) => Transformed::yes(Expr::Column(name)),
@@ -203,7 +209,7 @@ impl Outer {
             mut other => Ok(match subquery_of(&mut other) {
                 // It goes on to ask for outer columns, which are those of the relation now.
                 Some(subquery) => {
-                    *subquery = asking_for(subquery, &name_of)?;
+                    *subquery = asking_for(subquery, &column_of)?;
                     Transformed::yes(other)
                 }
                 None => Transformed::no(other),

@@ -31,14 +31,14 @@ mod values;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::config::ConfigOptions;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Distinct, DistinctOn, Expr, LogicalPlan};
 
 use conditions::lower_filter;
 use dependent::rows_of;
 use joins::lower_join;
 pub use shapes::is_of_one_row;
 pub use single::{or_null_function, single_value};
-use values::lower_values;
+use values::{lower_distinct_on, lower_values};
 
 /// What the rewrites of one plan share.
 #[derive(Debug)]
@@ -72,6 +72,9 @@ pub fn lower_subqueries(node: LogicalPlan, shared: &mut Shared<'_>) -> Result<Tr
         }
         LogicalPlan::Filter(filter) if has_subquery(&filter.predicate) => lower_filter(filter, shared),
         LogicalPlan::Join(join) => lower_join(join, shared),
+        LogicalPlan::Distinct(Distinct::On(on)) if asks_in_distinct_on(&on) => {
+            Ok(Transformed::yes(lower_distinct_on(on, shared)?))
+        }
         LogicalPlan::Projection(_)
         | LogicalPlan::Aggregate(_)
         | LogicalPlan::Window(_)
@@ -87,6 +90,11 @@ pub fn lower_subqueries(node: LogicalPlan, shared: &mut Shared<'_>) -> Result<Tr
 /// A plan that was made here, without subqueries that only became visible in it.
 fn settled(plan: LogicalPlan, shared: &mut Shared<'_>) -> Result<LogicalPlan> {
     Ok(plan.transform_up(|node| lower_subqueries(node, shared))?.data)
+}
+
+fn asks_in_distinct_on(on: &DistinctOn) -> bool {
+    let sorts = on.sort_expr.iter().flatten().map(|sort| &sort.expr);
+    on.on_expr.iter().chain(&on.select_expr).chain(sorts).any(has_subquery)
 }
 
 fn has_subquery(expr: &Expr) -> bool {

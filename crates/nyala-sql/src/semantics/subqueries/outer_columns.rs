@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::FieldRef;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Subquery, binary_expr};
@@ -33,11 +34,14 @@ pub fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-/// The subquery with other names for outer columns.
-pub fn asking_for(subquery: &Subquery, name_of: &impl Fn(&Column) -> Option<Column>) -> Result<Subquery> {
+/// The subquery with other outer columns in the place of some, which may be of other types.
+pub fn asking_for(
+    subquery: &Subquery,
+    column_of: &impl Fn(&Column) -> Option<(FieldRef, Column)>,
+) -> Result<Subquery> {
     let rename = |expr: Expr| match expr {
-        Expr::OuterReferenceColumn(field, column) => match name_of(&column) {
-            Some(name) => Transformed::yes(Expr::OuterReferenceColumn(field, name)),
+        Expr::OuterReferenceColumn(field, column) => match column_of(&column) {
+            Some((field, column)) => Transformed::yes(Expr::OuterReferenceColumn(field, column)),
             None => Transformed::no(Expr::OuterReferenceColumn(field, column)),
         },
         other => Transformed::no(other),

@@ -1,11 +1,13 @@
 //! Subqueries in nodes that need their values.
 
-use datafusion::common::Result;
-use datafusion::common::tree_node::Transformed;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use std::sync::Arc;
 
-use super::Shared;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, Result};
+use datafusion::logical_expr::{Distinct, DistinctOn, Expr, LogicalPlan, LogicalPlanBuilder, SortExpr};
+
 use super::lowering::Lowering;
+use super::{Shared, has_subquery, settled};
 
 /// Subqueries whose values are needed.
 pub fn lower_values(node: LogicalPlan, shared: &mut Shared<'_>) -> Result<Transformed<LogicalPlan>> {
@@ -49,4 +51,49 @@ pub fn lower_values(node: LogicalPlan, shared: &mut Shared<'_>) -> Result<Transf
         true => LogicalPlanBuilder::from(plan).project(columns.into_iter().map(Expr::Column))?.build()?,
         false => plan,
     }))
+}
+
+/// DISTINCT ON whose keys or values have subqueries: these are computed for its input.
+pub fn lower_distinct_on(on: DistinctOn, shared: &mut Shared<'_>) -> Result<LogicalPlan> {
+    let mut computed = Computed { prefix: shared.prefix(), exprs: Vec::new() };
+    let keys = on.on_expr.into_iter().map(|key| computed.column_of(key)).collect();
+    let values = on.select_expr.into_iter().map(|value| {
+        let (qualifier, name) = value.qualified_name();
+        match has_subquery(&value) {
+            true => computed.column_of(value).alias_qualified(qualifier, name),
+            false => value,
+        }
+    });
+    let values = values.collect();
+    let sorts = on.sort_expr.map(|sorts| {
+        let sorts = sorts.into_iter().map(|sort| SortExpr { expr: computed.column_of(sort.expr), ..sort });
+        sorts.collect::<Vec<_>>()
+    });
+    let columns = on.input.schema().columns().into_iter().map(Expr::Column);
+    let Computed { prefix, exprs } = computed;
+    let named = exprs.into_iter().enumerate().map(|(place, expr)| expr.alias(format!("{prefix}{place}")));
+    let input = LogicalPlanBuilder::from(Arc::unwrap_or_clone(on.input)).project(columns.chain(named))?;
+    let input = Arc::new(settled(input.build()?, shared)?);
+    Ok(LogicalPlan::Distinct(Distinct::On(DistinctOn::try_new(keys, values, sorts, input)?)))
+}
+
+/// Expressions with subqueries, each computed once as a column.
+struct Computed {
+    prefix: String,
+    exprs: Vec<Expr>,
+}
+
+impl Computed {
+    /// The column that has the value of an expression with a subquery; another expression itself.
+    fn column_of(&mut self, expr: Expr) -> Expr {
+        if !has_subquery(&expr) {
+            return expr;
+        }
+        let expr = expr.unalias();
+        let place = self.exprs.iter().position(|known| *known == expr).unwrap_or_else(|| {
+            self.exprs.push(expr);
+            self.exprs.len() - 1
+        });
+        Expr::Column(Column::new_unqualified(format!("{}{place}", self.prefix)))
+    }
 }
