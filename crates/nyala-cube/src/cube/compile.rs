@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{GroupByExpr, SetExpr, Statement};
 use nyala_model::{DimensionSet, KeySet, RangePartition, SegmentRange};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::functions::StateVersion;
-use nyala_sql::statement::{StatementLimits, parse};
+use nyala_sql::statement::{StatementLimits, name_casts, parse};
 
 use super::block::{Block, scan_plan};
 use super::call::Call;
@@ -226,7 +226,8 @@ fn parse_select(select: &str, limits: &StatementLimits) -> Result<Statement> {
     statement.ok_or_else(|| QueryError::internal("the SELECT of a cube is not a query"))
 }
 
-async fn plan_statement(statement: Statement, state: &SessionState) -> Result<LogicalPlan> {
+async fn plan_statement(mut statement: Statement, state: &SessionState) -> Result<LogicalPlan> {
+    name_casts(&mut statement);
     let plan = state.statement_to_plan(DfStatement::Statement(Box::new(statement))).await?;
     let options = state.config_options();
     Ok(state.analyzer().execute_and_check(plan, options, |_, _| {})?)
