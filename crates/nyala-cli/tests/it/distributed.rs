@@ -411,18 +411,6 @@ fn every_part_of_a_file_is_read_by_one_node() {
     eventually("the executors on the second coordinator", PATIENCE, || {
         second.query("SELECT node FROM system.nodes WHERE executor AND state = 'serving'").len() == 3
     });
-    // The only part of a small file is read at its home, and nowhere else.
-    let (names, one_file) = (nodes.names(), "SELECT sum(class) FROM items");
-    divided(&nodes.coordinator, one_file).unwrap();
-    nodes.coordinator.query(one_file);
-    let home = Homes::among(&names).of(PlacedFile::new(&files_of("items", 1, &names)[0]), 0).unwrap();
-    let has_read = |node: &Server| {
-        let sql =
-            format!("SELECT sum({FROM_ANYWHERE}) > 0 FROM system.caches WHERE table_name = 'public.items'");
-        node.query(&sql) == [["true"]]
-    };
-    let is_at_home = || (0..names.len()).all(|number| has_read(&nodes.executors[number]) == (number == home));
-    eventually_or_tell("the file is read at its home", PATIENCE, is_at_home, || nodes.state());
     let ask_all = |server: &Server| QUERIES.iter().for_each(|sql| drop(server.query(sql)));
     ask_all(&nodes.coordinator);
     let read: Vec<u64> = nodes.executors.iter().map(|node| bytes_read(node, "bytes_from_store")).collect();

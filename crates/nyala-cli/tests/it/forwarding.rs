@@ -376,7 +376,7 @@ fn temporary_tables_stay_on_the_node_of_their_session() {
         let copy = "CREATE TEMP TABLE x WITH (disk_store = 'main') AS SELECT 1 AS a; SELECT a FROM x";
         let command = &mut crate::program::nyala(&["sql", "--url", &url, "--format", "csv", "-c", copy]);
         let finished = crate::program::try_run(command);
-        let is_refused = finished.stderr.contains("disk store `main` is of node");
+        let is_refused = finished.stderr.contains("disk store \"main\" is of node");
         assert!(finished.stdout.ends_with("a\n1\n") || is_refused, "{finished:?}");
     }
     eventually("the end of temporary tables", PATIENCE, || {
