@@ -97,6 +97,25 @@ async fn a_condition_without_columns_keeps_or_drops_a_total() {
     assert_eq!(test.run(&having("> 0")).await, [["100"]]);
 }
 
+/// The empty set of groups has a row, whatever rows there are: without an aggregate none of them is asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn sets_of_groups_without_aggregates_have_their_rows() {
+    let test = sales().await;
+    put(&test, 0..100, 0).await;
+    test.run("BUILD CUBE c").await;
+    put(&test, 100..200, 0).await;
+    for (grouping, rows) in [("()", 1), ("ROLLUP (kind)", 0), ("kind, ()", 0), ("GROUPING SETS ((), ())", 2)]
+    {
+        let sql = format!("SELECT 1 FROM sales GROUP BY {grouping}");
+        test.check_hit(&sql).await;
+        let found = test.run(&sql).await;
+        test.run("SET nyala.use_cubes = off").await;
+        assert_eq!(found, test.run(&sql).await, "{sql}");
+        test.run("SET nyala.use_cubes = on").await;
+        assert!(rows == 0 || found.len() == rows, "{sql}: {found:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn columns_can_be_added_under_a_cube() {
     let test = sales().await;

@@ -12,7 +12,7 @@ use super::calls::{
     before_operand, by_pattern, called, constants_in_order, literal_text, moment_of_word, no_element,
     of_interval, spell_months, with_fewer_arguments,
 };
-use super::distinct_keys::keys_in_order;
+use super::distinct_keys::{keys_in_order, places_in_order};
 use super::merged_columns::{Known, merge_columns};
 use super::ordered_sets::{in_other_words, keep_titles};
 use super::quantified::{count_rows, over_list};
@@ -102,6 +102,7 @@ fn of_query(query: &mut Query) -> Result<()> {
     }
     keep_clauses(query)?;
     keys_in_order(query);
+    places_in_order(query);
     order_by_items(query);
     let Query { body, order_by, .. } = query;
     of_body(body, order_by.as_mut())

@@ -1,4 +1,4 @@
-//! DISTINCT ON and its ORDER BY, with each key once and both in the same order.
+//! The ORDER BY of a query with DISTINCT. With DISTINCT ON, each key stands there once, and both are in the same order.
 //!
 //! PostgreSQL compares both as sets, and takes numbers for positions of the SELECT list. DataFusion's planner compares key by key.
 //! A key may be written with the name of its table in one of them, and without it in the other.
@@ -50,6 +50,33 @@ pub fn keys_in_order(query: &mut Query) {
             orders.push(OrderByExpr { expr: key.clone(), options, with_fill: None });
         }
         keys.push(key);
+    }
+}
+
+/// Writes the keys of the ORDER BY of a SELECT DISTINCT as positions of the items that they are. The planner looks for the columns of such
+/// a key among the items, and finds none in `SELECT DISTINCT a + 1 AS b … ORDER BY a + 1`.
+pub fn places_in_order(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_ref() else { return };
+    let Select { distinct: Some(Distinct::Distinct), projection: items, from, .. } = select.as_ref() else {
+        return;
+    };
+    let Some(OrderBy { kind: OrderByKind::Expressions(orders), .. }) = &mut query.order_by else { return };
+    let columns = Columns::of(from);
+    // Behind a `*` of some columns, positions are not those of items.
+    let listed = items.iter().take_while(|item| title_of(item).is_some()).filter_map(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    });
+    let listed: Vec<Expr> = listed.map(|expr| columns.plain(expr.clone())).collect();
+    // A name on its own may be that of an item.
+    let computed =
+        orders.iter_mut().filter(|order| !matches!(order.expr, Expr::Identifier(_) | Expr::Value(_)));
+    for order in computed {
+        let key = columns.plain(order.expr.clone());
+        if let Some(place) = listed.iter().position(|item| columns.are_same(item, &key)) {
+            let position = Value::Number((place + 1).to_string(), false);
+            order.expr = Expr::Value(position.into());
+        }
     }
 }
 

@@ -43,6 +43,11 @@ pub fn union(
 ) -> Result<LogicalPlan> {
     let mut parts = Vec::new();
     for (input, set) in inputs.into_iter().zip(&block.sets) {
+        if members(set) == 0 && calls.calls.is_empty() {
+            // Its only row says nothing of the rows of the tables.
+            parts.push(Arc::new(no_rows(aggregate, set, calls)?));
+            continue;
+        }
         let mut columns = group_columns(aggregate, set)?;
         let states = input.schema().columns().into_iter().skip(members(set));
         columns.extend(states.map(Expr::Column));
@@ -51,7 +56,10 @@ pub fn union(
             parts.push(Arc::new(no_rows(aggregate, set, calls)?));
         }
     }
-    Ok(LogicalPlan::Union(Union::try_new(parts)?))
+    Ok(match <[_; 1]>::try_from(parts) {
+        Ok([only]) => Arc::unwrap_or_clone(only),
+        Err(parts) => LogicalPlan::Union(Union::try_new(parts)?),
+    })
 }
 
 fn members(set: &QuerySet) -> usize {
