@@ -5,7 +5,12 @@ import { check, equal, test } from './harness';
 test('users: created, changed, granted to, revoked from, dropped', async ({ page, open, server, shot }) => {
   await open('#/users');
   const dialog = page.getByRole('dialog');
-  const run = () => dialog.getByRole('button', { name: 'Run', exact: true }).click();
+  /** By the keyboard, which is at this button when the statement is shown. */
+  const run = async () => {
+    await dialog.getByRole('button', { name: 'Run', exact: true }).waitFor();
+    equal(await page.evaluate(() => document.activeElement?.textContent?.trim()), 'Run', 'where the keyboard is');
+    await page.keyboard.press('Enter');
+  };
   await page.getByRole('button', { name: 'New user or group' }).click();
   await dialog.getByLabel('Name').fill('Ann "x"');
   await dialog.getByLabel('Password').fill("it's secret");
