@@ -121,7 +121,8 @@ test('load a file: another encoding and separator, into a table that is there', 
   equal(await value(page, 'Separator'), ';');
   equal(await value(page, 'Encoding'), 'windows-1252');
   equal(await value(page, 'Live table'), 'public.fruit');
-  equal(await value(page, 'Column for Name'), 'name');
+  // The columns of the table may arrive after the file is read.
+  await eventually(async () => equal(await value(page, 'Column for Name'), 'name'));
   equal(await value(page, 'Column for Rest'), '');
   await page.getByLabel('Column for Größe').selectOption('size');
   await button(page, 'Load').click();
@@ -263,9 +264,10 @@ test('load a file: files that cannot be read say why', async ({ page, open }) =>
 });
 
 test('load a file: all of it by the keyboard', async ({ page, open, server }) => {
+  // Waited for from the beginning: Playwright needs some time until it hears of choosers.
+  const chooser = page.waitForEvent('filechooser');
   await open('#/load-file');
   await button(page, 'Choose a file').focus();
-  const chooser = page.waitForEvent('filechooser');
   await page.keyboard.press('Enter');
   await (await chooser).setFiles({ name: 'keys.csv', mimeType: 'text/csv', buffer: Buffer.from('id,n\n1,2\n') });
   await page.getByRole('region', { name: 'Columns' }).waitFor();

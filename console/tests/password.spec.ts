@@ -80,7 +80,7 @@ test('password: it is changed by keyboard, and the page goes on', async (world) 
     await dialog.waitFor({ state: 'detached' });
     equal([await isKnown(server, NEW), await isKnown(server, 'ann')], [true, false], 'new and old password');
 
-    await page.getByRole('link', { name: 'SQL', exact: true }).click();
+    await page.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name: 'SQL', exact: true }).click();
     await page.getByRole('textbox', { name: 'SQL' }).click();
     await page.keyboard.type("SELECT current_user || ' goes on' AS who");
     await page.keyboard.press('Escape');

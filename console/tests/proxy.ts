@@ -56,13 +56,19 @@ export class Proxy {
     const outgoing = request(url, { method: incoming.method, headers }, (inner) => {
       answer.writeHead(inner.statusCode ?? 500, inner.headers);
       let sent = 0;
+      let isCut = false;
       inner.on('data', (piece: Buffer) => {
+        if (isCut) return;
         const room = this.cutAfterBytes === null || isPage ? piece.length : this.cutAfterBytes - sent;
         answer.write(piece.subarray(0, Math.max(0, room)));
         sent += piece.length;
-        if (room < piece.length) setTimeout(() => answer.destroy(), 50);
+        isCut = room < piece.length;
+        if (isCut) setTimeout(() => answer.destroy(), 50);
       });
-      inner.on('end', () => answer.end());
+      inner.on('end', () => {
+        // The server may be done before the connection is closed. An answer that is cut must not end as if it were whole.
+        if (!isCut) answer.end();
+      });
       inner.on('error', () => answer.destroy());
     });
     outgoing.on('error', () => answer.destroy());
