@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
 };
 
 use super::cast_facts::can_be_undone;
+use super::decimals::CHOICES;
 use super::{Meaning, Scope};
 
 /// Hides casts that are compared with constants from the rules that would drop them. Cubes are matched before, and know
@@ -90,17 +91,37 @@ pub fn is_constant(expr: &Expr) -> bool {
     !varies.unwrap_or(true)
 }
 
-/// Hides the outermost of nested casts that cannot be undone. False if there is none, or it is hidden already.
+/// Hides the outermost of nested casts that cannot be undone, also in what the optimizer may take away around them: `coalesce` of a value
+/// that is never NULL, CASE with a condition that is always true, `+ 0`. False if there is none, or it is hidden already.
 fn hide(expr: &mut Expr, schema: &DFSchema) -> bool {
     let (Expr::Cast(Cast { expr: value, field }) | Expr::TryCast(TryCast { expr: value, field })) = expr
     else {
-        return false;
+        return match expr {
+            Expr::Alias(alias) => hide(&mut alias.expr, schema),
+            Expr::Negative(value) => hide(value, schema),
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.is_numerical_operators() => {
+                hide_all([left.as_mut(), right.as_mut()].into_iter(), schema)
+            }
+            Expr::Case(Case { when_then_expr, else_expr, .. }) => {
+                let results = when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+                hide_all(results.chain(else_expr.as_deref_mut()), schema)
+            }
+            Expr::ScalarFunction(call) if CHOICES.contains(&call.name()) => {
+                hide_all(call.args.iter_mut(), schema)
+            }
+            _ => false,
+        };
     };
     if value.get_type(schema).is_ok_and(|from| can_be_undone(&from, field.data_type())) {
         return hide(value, schema);
     }
     *expr = as_it_is().call(vec![std::mem::take(expr)]);
     true
+}
+
+/// The same of each of several.
+fn hide_all<'e>(parts: impl Iterator<Item = &'e mut Expr>, schema: &DFSchema) -> bool {
+    parts.fold(false, |is_hidden, part| hide(part, schema) || is_hidden)
 }
 
 /// A function that returns its argument, and that DataFusion does not look through.
