@@ -108,7 +108,7 @@ mod tests {
             ("ROLLUP((a)::int, (b, c), (d) + 1)", "ROLLUP ((a)::INT, (b, c), (d) + 1)"),
             ("CUBE((a), b)", "CUBE (a, b)"),
             ("GROUPING SETS((a)::text, (), (a, (b) * 2))", "GROUPING SETS ((a)::TEXT, (), (a, (b) * 2))"),
-            ("(), a", "(), a"),
+            ("(), a", "GROUPING SETS (()), a"),
             ("rollup, cube", "rollup, cube"),
         ] {
             let found = shown(grouping).unwrap();

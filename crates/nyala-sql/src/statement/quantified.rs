@@ -281,8 +281,9 @@ mod tests {
         check("x = ANY (CAST(ARRAY['2', 3] AS int[]))", "x IN (CAST('2' AS INT), CAST(3 AS INT))");
         check("x = ANY (ARRAY[]::numeric[])", "false");
         check("x <> ALL (ARRAY[]::numeric[])", "true");
-        for other in
-            ["ARRAY['1.5']", "ARRAY[y, 1.5]", "ARRAY[NULL]", "ARRAY[[1.5]]", "y", "ARRAY[1.5]::text[]"]
+        check("x = ANY (ARRAY[y, 1.5])", "x IN (y, 1.5)");
+        check("x <> ALL (ARRAY[upper(y), 'b'])", "x NOT IN (upper(y), 'b')");
+        for other in ["ARRAY['1.5']", "ARRAY[NULL]", "ARRAY[[1.5]]", "ARRAY[[y]]", "y", "ARRAY[1.5]::text[]"]
         {
             check(&format!("x = ANY ({other})"), "");
         }
