@@ -12,7 +12,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, cast};
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr as SqlExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
+    Distinct, Expr as SqlExpr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
     Statement as SqlStatement, Value as SqlValue, visit_expressions,
 };
 use nyala_sql::error::Result;
@@ -47,20 +47,37 @@ pub async fn plan(mut statement: DfStatement, state: &SessionState) -> Result<Lo
 
 /// The plan of a statement, if need be with names that differ.
 async fn resolved(statement: DfStatement, state: &SessionState) -> Result<LogicalPlan> {
-    let Some(apart) = with_marks(&statement) else { return Ok(state.statement_to_plan(statement).await?) };
+    let Some(apart) = with_marks(&statement, Keys::Orders) else {
+        return Ok(state.statement_to_plan(statement).await?);
+    };
     if orders_behind_aliases(&statement)
         && let Ok(plan) = state.statement_to_plan(apart.clone()).await
     {
         return Ok(plan);
     }
-    match state.statement_to_plan(statement).await {
+    match state.statement_to_plan(statement.clone()).await {
         Err(error) if is_of_names(&error) => match state.statement_to_plan(apart).await {
-            // The first error has the names that the client wrote.
-            Err(again) if is_of_names(&again) => Err(error.into()),
+            Err(again) if is_of_names(&again) => {
+                // A name in GROUP BY means a column of FROM, unless there is none.
+                let grouped = with_marks(&statement, Keys::OrdersAndGroups);
+                let planned = match grouped {
+                    Some(grouped) => state.statement_to_plan(grouped).await.ok(),
+                    None => None,
+                };
+                // The first error has the names that the client wrote.
+                planned.ok_or_else(|| error.into())
+            }
             planned => Ok(planned?),
         },
         planned => Ok(planned?),
     }
+}
+
+/// Which keys may name items of the SELECT list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    Orders,
+    OrdersAndGroups,
 }
 
 /// Whether an expression in ORDER BY has the name of an alias. It means a column of FROM there, unless there is none: only a name on
@@ -181,12 +198,17 @@ fn is_of_names(error: &DataFusionError) -> bool {
 
 /// The statement with names of their own for columns that others may have the name of; none if there are no such columns, or if ORDER
 /// BY may mean several of them.
-fn with_marks(statement: &DfStatement) -> Option<DfStatement> {
+fn with_marks(statement: &DfStatement, of: Keys) -> Option<DfStatement> {
     let mut marked_statement = statement.clone();
     let (select, mut keys) = first_select(query_of_mut(&mut marked_statement)?)?;
-    let Select { distinct, projection, .. } = select;
+    let Select { distinct, projection, group_by, .. } = select;
     if let Some(Distinct::On(on)) = distinct {
         keys.extend(on);
+    }
+    if of == Keys::OrdersAndGroups
+        && let GroupByExpr::Expressions(groups, _) = group_by
+    {
+        keys.extend(groups);
     }
     let has_any = projection.iter().any(|item| title_of(item).is_none());
     let mut known: HashMap<String, Vec<Namesake>> = HashMap::new();
