@@ -56,19 +56,20 @@ async fn resolved(statement: DfStatement, state: &SessionState) -> Result<Logica
         return Ok(plan);
     }
     match state.statement_to_plan(statement.clone()).await {
-        Err(error) if is_of_names(&error) => match state.statement_to_plan(apart).await {
-            Err(again) if is_of_names(&again) => {
-                // A name in GROUP BY means a column of FROM, unless there is none.
-                let grouped = with_marks(&statement, Keys::OrdersAndGroups);
-                let planned = match grouped {
-                    Some(grouped) => state.statement_to_plan(grouped).await.ok(),
-                    None => None,
-                };
-                // The first error has the names that the client wrote.
-                planned.ok_or_else(|| error.into())
+        Err(error) if is_of_names(&error) => {
+            let again = match state.statement_to_plan(apart).await {
+                Err(again) => again,
+                Ok(plan) => return Ok(plan),
+            };
+            // A name in GROUP BY means a column of FROM, unless there is none.
+            if let Some(grouped) = with_marks(&statement, Keys::OrdersAndGroups)
+                && let Ok(plan) = state.statement_to_plan(grouped).await
+            {
+                return Ok(plan);
             }
-            planned => Ok(planned?),
-        },
+            // The first error has the names that the client wrote.
+            Err(if is_of_names(&again) { error.into() } else { again.into() })
+        }
         planned => Ok(planned?),
     }
 }
