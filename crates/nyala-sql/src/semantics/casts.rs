@@ -121,7 +121,11 @@ fn hide(expr: &mut Expr, schema: &DFSchema) -> bool {
 
 /// The same of each of several.
 fn hide_all<'e>(parts: impl Iterator<Item = &'e mut Expr>, schema: &DFSchema) -> bool {
-    parts.fold(false, |is_hidden, part| hide(part, schema) || is_hidden)
+    let mut is_hidden = false;
+    for part in parts {
+        is_hidden |= hide(part, schema);
+    }
+    is_hidden
 }
 
 /// A function that returns its argument, and that DataFusion does not look through.
