@@ -165,7 +165,7 @@ fn a_grant_on_a_view_is_enough_for_what_it_shows() {
     assert_eq!(bob("SELECT count(*) FROM some").stdout.trim(), "3", "a grant goes with the name");
 }
 
-/// A view is read with a grant on it, whatever its query reads, and wherever a statement names it.
+/// A view over no table needs a grant like any other view, in each clause that can name it.
 #[test]
 fn views_without_tables_are_read_with_a_grant_only() {
     let (_star, server) = start();

@@ -97,7 +97,7 @@ async fn a_condition_without_columns_keeps_or_drops_a_total() {
     assert_eq!(test.run(&having("> 0")).await, [["100"]]);
 }
 
-/// The empty set of groups has a row, whatever rows there are: without an aggregate none of them is asked for.
+/// The empty set of groups has one row also where the table has none. Without an aggregate it reads no row of the table.
 #[tokio::test(flavor = "multi_thread")]
 async fn sets_of_groups_without_aggregates_have_their_rows() {
     let test = sales().await;

@@ -36,7 +36,7 @@ impl Engine {
         }
     }
 
-    /// Ends a statement that a node has sent here, by its number there. That node has checked who wants it.
+    /// Ends a statement that a node has sent here, by its number there. That node has checked that the role may end it.
     fn end_sent_here(&self, node: &NodeId, id: u64) -> Result<()> {
         let mut sent = self.observed.registry.running();
         sent.retain(|entry| entry.owner.sent_by.as_ref() == Some(node) && entry.owner.sent_as == Some(id));

@@ -16,7 +16,8 @@ use crate::access::Identity;
 
 /// How long an answer may take. Nothing that is asked waits for work to end.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// How long it may take to read the catalog that another node knows. While its database does not answer, all who ask it wait for each other.
+/// How long it may take to read the catalog that another node knows. While the database of the catalog does not answer, statements that
+/// read the catalog wait for each other.
 const CATCH_UP_WITHIN: Duration = Duration::from_secs(10);
 
 /// How soon another node is told again to end a statement that it has not begun yet, and how many times at most.
@@ -25,7 +26,7 @@ const MAX_TELLINGS: usize = 25;
 
 impl Engine {
     /// The answer of another node to a statement that changes something. When the statement is cancelled, that node is told so, and answers
-    /// how it ended: if its connection was closed instead, nobody would know whether the change was made.
+    /// how it ended: if the connection was closed instead, the client could not be told whether the change was made.
     pub(super) async fn until_ended_there<T>(
         &self,
         (node, id): (&NodeEntry, u64),

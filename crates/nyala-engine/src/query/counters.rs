@@ -13,7 +13,7 @@ pub struct Counters {
     pub cube_misses: AtomicU64,
 }
 
-/// How often a cache had what was looked for.
+/// Hits and misses of a cache.
 #[derive(Debug, Default)]
 pub struct CacheCounts {
     hits: AtomicU64,

@@ -24,7 +24,7 @@ pub struct SegmentHome {
     /// The right to build the cube, for those who make its segments: what this node commits after the right has ended
     /// is refused.
     pub permit: Option<Permit>,
-    /// Who may still read files that were replaced.
+    /// Statements that may still read replaced files.
     pub readers: Arc<dyn Readers>,
     /// How long replaced files stay at least: [`RETIREMENT`](super::RETIREMENT).
     pub retirement: Duration,
