@@ -5,6 +5,7 @@ mod array_calls;
 mod ast;
 mod attempts;
 mod balance;
+mod bare_joins;
 mod calls;
 mod cast_names;
 mod clauses;

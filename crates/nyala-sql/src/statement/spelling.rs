@@ -2,11 +2,13 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::bare_joins::bracket_joins;
 use super::session_spelling::{respell_cursors, respell_explain, respell_operators};
 
 /// `ABORT` is `ROLLBACK`, and DEFERRABLE is left out: a read-only transaction never has to wait here.
 pub fn respell(tokens: &mut Vec<TokenWithSpan>) {
     respell_similar(tokens);
+    bracket_joins(tokens);
     respell_cursors(tokens);
     respell_explain(tokens);
     respell_operators(tokens);
