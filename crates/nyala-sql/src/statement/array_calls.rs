@@ -7,36 +7,25 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Array, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, Query, Statement, VisitMut, VisitorMut, visit_expressions,
+    ObjectName, Statement, VisitMut, VisitorMut, visit_expressions,
 };
+
+use super::query_depth::AtDepths;
 
 const FUNCTION: &str = "make_array";
 
 /// Writes the arrays in queries within a statement as calls. The columns of these queries must have their names already.
 pub fn call_arrays_within(statement: &mut Statement) {
-    let _ = statement.visit(&mut Arrays { depth: 0 });
+    let _ = statement.visit(&mut AtDepths::within_query(Arrays));
 }
 
-struct Arrays {
-    depth: usize,
-}
+struct Arrays;
 
 impl VisitorMut for Arrays {
     type Break = ();
 
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if self.depth > 1
-            && names_column(expr)
+        if names_column(expr)
             && let Expr::Array(array) = expr
         {
             *expr = called(std::mem::replace(array, Array { elem: Vec::new(), named: true }));

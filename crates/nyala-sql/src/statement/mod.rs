@@ -41,6 +41,7 @@ mod parser;
 mod partition;
 mod plan_budget;
 mod quantified;
+mod query_depth;
 mod recursive;
 mod relations;
 mod returning;

@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
     UnaryOperator, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 
+use super::query_depth::AtDepths;
 use super::snippets::{parse_expr, parse_query};
 use super::titles::{marked, title_of};
 use super::versions::folded;
@@ -46,9 +47,9 @@ fn name_of(function: &Function) -> Option<String> {
 
 /// Whether there is such a function in an expression, and not in a query within it.
 fn has_rows(expr: &Expr) -> bool {
-    let mut rows = Rows::default();
+    let mut rows = AtDepths::outside_queries(Rows::default());
     let _ = Visit::visit(expr, &mut rows);
-    rows.found > 0
+    rows.visitor.found > 0
 }
 
 /// ORDER BY with an item of the SELECT list names it by its position: its rows are not made twice.
@@ -76,7 +77,7 @@ pub fn rows_in_list(select: &mut Select) {
         };
         let mut expr = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
         let alias = Ident::with_quote('"', title.unwrap_or_default());
-        let _ = VisitMut::visit(&mut expr, &mut Rows::default());
+        let _ = VisitMut::visit(&mut expr, &mut AtDepths::outside_queries(Rows::default()));
         *item = SelectItem::ExprWithAlias { expr, alias };
     }
 }
@@ -135,8 +136,6 @@ fn is_whole_constant(argument: &FunctionArg) -> bool {
 /// Counts such functions of an expression, or writes them as lists that are taken apart.
 #[derive(Default)]
 struct Rows {
-    /// Queries that the walk is in.
-    depth: usize,
     /// Functions of lists that the walk is in.
     lists: usize,
     found: usize,
@@ -146,27 +145,13 @@ impl Rows {
     fn enter(&mut self, expr: &Expr) {
         let Expr::Function(function) = expr else { return };
         let Some(name) = name_of(function) else { return };
-        self.found += usize::from(self.is_here() && as_list(&name).is_some());
+        self.found += usize::from(self.lists == 0 && as_list(&name).is_some());
         self.lists += usize::from(takes_lists(&name));
-    }
-
-    fn is_here(&self) -> bool {
-        self.depth == 0 && self.lists == 0
     }
 }
 
 impl Visitor for Rows {
     type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         self.enter(expr);
@@ -184,16 +169,6 @@ impl Visitor for Rows {
 impl VisitorMut for Rows {
     type Break = ();
 
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         self.enter(expr);
         ControlFlow::Continue(())
@@ -203,7 +178,7 @@ impl VisitorMut for Rows {
         let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
         let Some(name) = name_of(function) else { return ControlFlow::Continue(()) };
         self.lists -= usize::from(takes_lists(&name));
-        if let Some(list) = as_list(&name).filter(|_| self.is_here())
+        if let Some(list) = as_list(&name).filter(|_| self.lists == 0)
             && let Ok(unnest) = parse_expr("unnest(a)")
             && let Expr::Function(mut unnest) = unnest
         {

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     VisitMut, VisitorMut,
 };
 
+use super::query_depth::AtDepths;
 use super::versions::folded;
 
 /// The name of a column that has no other.
@@ -140,38 +141,17 @@ fn type_name(data_type: &DataType) -> String {
 /// Names the columns of queries within a statement, which others may refer to, and of which the planner allows no two with one
 /// name.
 pub fn name_columns_within(statement: &mut Statement) {
-    let _ = statement.visit(&mut Naming { depth: 0 });
+    let _ = statement.visit(&mut AtDepths::within_query(Naming));
 }
 
-struct Naming {
-    depth: usize,
-}
+struct Naming;
 
 impl VisitorMut for Naming {
     type Break = ();
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        if self.depth > 1 {
-            name_in(&mut query.body);
-        }
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        name_columns(select);
         ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-}
-
-fn name_in(body: &mut SetExpr) {
-    match body {
-        SetExpr::Select(select) => name_columns(select),
-        SetExpr::SetOperation { left, right, .. } => {
-            name_in(left);
-            name_in(right);
-        }
-        _ => {}
     }
 }
 
