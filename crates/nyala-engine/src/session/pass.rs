@@ -55,6 +55,14 @@ pub trait Pass: Debug + Send + Sync + Sized + 'static {
     }
 }
 
+/// The input of an operator that has one, or what is known of that input.
+pub fn only_input<T: ?Sized>(inputs: &[Arc<T>]) -> Result<Arc<T>> {
+    match inputs {
+        [input] => Ok(Arc::clone(input)),
+        _ => internal_err!("it has one input, not {}", inputs.len()),
+    }
+}
+
 /// Passes rows on, in their partitions and in their order.
 #[derive(Debug)]
 pub struct PassExec<P> {
@@ -124,10 +132,7 @@ impl<P: Pass> ExecutionPlan for PassExec<P> {
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let [input] = children.as_slice() else {
-            return internal_err!("it has one input, not {}", children.len());
-        };
-        Ok(Arc::new(Self::new(Arc::clone(input), self.pass.anew())))
+        Ok(Arc::new(Self::new(only_input(&children)?, self.pass.anew())))
     }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -143,10 +148,7 @@ impl<P: Pass> ExecutionPlan for PassExec<P> {
         inputs: &[Arc<Statistics>],
         _arguments: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
-        let [input] = inputs else {
-            return internal_err!("it has one input, not {}", inputs.len());
-        };
-        Ok(Arc::clone(input))
+        only_input(inputs)
     }
 
     fn supports_limit_pushdown(&self) -> bool {

@@ -34,6 +34,8 @@ use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use nyala_sql::semantics::SharedRows;
 
+use super::pass::only_input;
+
 /// The rows, once they are computed. Each place that waits for them drives the computation.
 type Computing = Shared<BoxFuture<'static, std::result::Result<Arc<Kept>, Arc<DataFusionError>>>>;
 
@@ -167,10 +169,7 @@ impl ExecutionPlan for SharedRowsExec {
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let [input] = children.as_slice() else {
-            return internal_err!("it has one input, not {}", children.len());
-        };
-        Ok(Arc::new(Self::new(Arc::clone(input), Arc::clone(&self.keeper))))
+        Ok(Arc::new(Self::new(only_input(&children)?, Arc::clone(&self.keeper))))
     }
 
     /// For the next step of a recursive query, in which a query of WITH has the rows that it had in the first one.
@@ -219,10 +218,7 @@ impl ExecutionPlan for SharedRowsExec {
         inputs: &[Arc<Statistics>],
         _arguments: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
-        let [input] = inputs else {
-            return internal_err!("it has one input, not {}", inputs.len());
-        };
-        Ok(Arc::clone(input))
+        only_input(inputs)
     }
 }
 
