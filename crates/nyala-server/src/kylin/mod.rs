@@ -35,5 +35,6 @@ mod tokens;
 mod translate;
 
 pub use error::{in_kylins_form, not_found};
+pub use names::LoweredStatements;
 pub use query::query;
 pub use routes::{query_route, routes};

@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nyala_model::CatalogSnapshot;
@@ -16,11 +15,45 @@ use super::tokens::{Token, tokens_of};
 /// Slots of statements that need lower case: 32 KiB.
 const SLOTS: usize = 4096;
 
-/// Each slot has the last statement that belongs in it, so that no query waits for another one. 0 is none.
-static REMEMBERED: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
+/// Remembers, for one door, which statements need lower case.
+#[derive(Debug)]
+pub struct LoweredStatements {
+    /// Each slot has the last statement that belongs in it, so that no query waits for another one. 0 is none.
+    slots: Box<[AtomicU64]>,
+    /// Keyed, so that no client can choose statements that are taken for others.
+    hashes: RandomState,
+}
 
-/// Keyed, so that no client can choose statements that are taken for others.
-static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+impl Default for LoweredStatements {
+    fn default() -> Self {
+        Self { slots: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(), hashes: RandomState::new() }
+    }
+}
+
+impl LoweredStatements {
+    /// The number by which a statement of a project is remembered.
+    pub fn key(&self, lowered: &Lowered, project: &str, catalog: &CatalogSnapshot) -> u64 {
+        let (version, change) = (catalog.version, &*catalog.change.0);
+        self.hashes.hash_one((lowered.shape, project, version, change)) | 1
+    }
+
+    /// Whether a statement with this key was prepared in lower case before.
+    pub fn has(&self, key: u64) -> bool {
+        self.slot(key).is_some_and(|slot| slot.load(Ordering::Relaxed) == key)
+    }
+
+    /// Remembers that a statement with this key is prepared in lower case.
+    pub fn add(&self, key: u64) {
+        if let Some(slot) = self.slot(key) {
+            slot.store(key, Ordering::Relaxed);
+        }
+    }
+
+    fn slot(&self, key: u64) -> Option<&AtomicU64> {
+        // All keys are odd.
+        self.slots.get(usize::try_from(key / 2 % SLOTS as u64).ok()?)
+    }
+}
 
 /// A statement with its names in quotes in lower case.
 #[derive(Debug)]
@@ -34,13 +67,13 @@ pub struct Lowered {
 
 impl Lowered {
     /// None of a statement that has no capitals in such names.
-    pub fn of(sql: &str) -> Option<Self> {
+    pub fn of(sql: &str, statements: &LoweredStatements) -> Option<Self> {
         // Most statements have no names in quotes, and need not be cut into tokens.
         if !sql.contains('"') {
             return None;
         }
         let (mut lower, mut names) = (String::with_capacity(sql.len()), WrittenNames::default());
-        let mut shape = HASHES.build_hasher();
+        let mut shape = statements.hashes.build_hasher();
         for token in tokens_of(sql) {
             without_value(token).hash(&mut shape);
             match token {
@@ -54,12 +87,6 @@ impl Lowered {
         }
         (lower != sql).then(|| Self { sql: lower, names, shape: shape.finish() })
     }
-
-    /// What [`is_remembered`] knows the statement by, in a project.
-    pub fn key(&self, project: &str, catalog: &CatalogSnapshot) -> u64 {
-        let (version, change) = (catalog.version, &*catalog.change.0);
-        HASHES.hash_one((self.shape, project, version, change)) | 1
-    }
 }
 
 /// The token, or the one that stands for all values. A text with a point or a slash may name a file, whose columns differ from those of
@@ -70,23 +97,6 @@ fn without_value(token: Token<'_>) -> Token<'_> {
         Token::Word(word) if word.starts_with(|first: char| first.is_ascii_digit()) => Token::Word("0"),
         other => other,
     }
-}
-
-/// Whether a statement with this key was prepared in lower case before.
-pub fn is_remembered(key: u64) -> bool {
-    slot(key).is_some_and(|slot| slot.load(Ordering::Relaxed) == key)
-}
-
-/// Remembers that a statement with this key is prepared in lower case.
-pub fn remember(key: u64) {
-    if let Some(slot) = slot(key) {
-        slot.store(key, Ordering::Relaxed);
-    }
-}
-
-fn slot(key: u64) -> Option<&'static AtomicU64> {
-    // All keys are odd.
-    REMEMBERED.get(usize::try_from(key / 2 % SLOTS as u64).ok()?)
 }
 
 /// Names as a client has written them, by what they are in lower case.
@@ -117,7 +127,8 @@ mod tests {
 
     #[test]
     fn names_in_quotes_lose_their_capitals_and_texts_do_not() {
-        let lower = |sql: &str| Lowered::of(sql).map(|lowered| lowered.sql);
+        let statements = LoweredStatements::default();
+        let lower = |sql: &str| Lowered::of(sql, &statements).map(|lowered| lowered.sql);
         assert_eq!(
             lower("SELECT \"PRICE\", 'Ä\"B\"' FROM \"DEFAULT\".\"KYLIN_SALES\"").as_deref(),
             Some("SELECT \"price\", 'Ä\"B\"' FROM \"default\".\"kylin_sales\"")
@@ -130,21 +141,22 @@ mod tests {
     #[test]
     fn columns_are_shown_by_the_names_that_the_client_wrote() {
         let sql = "SELECT sum(\"PRICE\") AS \"Total \"\"€\"\"\", '\"X\"' FROM \"SALES\"";
-        let names = Lowered::of(sql).unwrap().names;
+        let names = Lowered::of(sql, &LoweredStatements::default()).unwrap().names;
         assert_eq!(names.shown("total \"€\""), "Total \"€\"");
         assert_eq!((names.shown("price"), names.shown("x"), names.shown("n")), ("PRICE", "x", "n"));
     }
 
     #[test]
     fn a_statement_is_remembered_without_its_values_until_the_catalog_changes() {
+        let statements = LoweredStatements::default();
         let key = |sql: &str, project: &str, version: u64| {
             let catalog = CatalogSnapshot { version: SnapshotVersion(version), ..CatalogSnapshot::default() };
-            Lowered::of(sql).unwrap().key(project, &catalog)
+            statements.key(&Lowered::of(sql, &statements).unwrap(), project, &catalog)
         };
         let sql = "SELECT \"A\" FROM \"T\" WHERE \"B\" = 'x' AND \"C\" < 1.5 AND d = 7";
-        remember(key(sql, "shop", 3));
+        statements.add(key(sql, "shop", 3));
         let check = |sql: &str, project: &str, version: u64, known: bool| {
-            assert_eq!(is_remembered(key(sql, project, version)), known, "{sql} {project} {version}");
+            assert_eq!(statements.has(key(sql, project, version)), known, "{sql} {project} {version}");
         };
         check(sql, "shop", 3, true);
         check("SELECT \"A\" FROM \"T\" WHERE \"B\" = 'y''z' AND \"C\" < 20.25 AND d = 8", "shop", 3, true);

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use nyala_engine::{Answer, ErrorKind, Prepared, QueryError, Session, Text};
 
 use super::answer::Dialect;
-use super::names::{Lowered, WrittenNames, is_remembered, remember};
+use super::names::{Lowered, LoweredStatements, WrittenNames};
 use super::query_answer::{End, head, nothing, of_rows, whole};
 use super::query_request::Request;
 use super::session::session_in;
@@ -19,7 +19,7 @@ use super::translate::translate;
 use crate::http::{Caller, Shared, caller};
 
 /// Answers one statement of a client that has been let in.
-pub async fn query(shared: &Shared, request: HttpRequest) -> Response {
+pub async fn query(shared: &Shared, lowered: &LoweredStatements, request: HttpRequest) -> Response {
     let options = match caller(&request) {
         Ok(options) => options,
         Err(refusal) => return refusal.into_response(),
@@ -31,7 +31,7 @@ pub async fn query(shared: &Shared, request: HttpRequest) -> Response {
         let request = Request::parse(body)?;
         request.check_user(&options)?;
         let session = session_in(shared, options, request.project.as_deref())?;
-        let (answer, names) = execute(shared, &session, &request).await?;
+        let (answer, names) = execute(shared, lowered, &session, &request).await?;
         Ok::<_, QueryError>((answer, names, request.part()))
     };
     match answered.await {
@@ -50,13 +50,14 @@ pub async fn prepare(
     Caller(options): Caller,
     dialect: Dialect,
     body: Result<Bytes, BytesRejection>,
+    lowered: Arc<LoweredStatements>,
 ) -> Response {
     let started = Instant::now();
     let prepared = async {
         let request = Request::parse(body)?;
         request.check_user(&options)?;
         let session = session_in(&shared, options, request.project.as_deref())?;
-        let (prepared, names) = prepared(&shared, &session, &request).await?;
+        let (prepared, names) = prepared(&shared, &lowered, &session, &request).await?;
         let schema = prepared.schema().unwrap_or_else(|| Arc::new(Schema::empty()));
         Ok::<_, QueryError>(head(dialect, &schema, &names))
     };
@@ -68,6 +69,7 @@ pub async fn prepare(
 
 async fn execute(
     shared: &Shared,
+    lowered: &LoweredStatements,
     session: &Session,
     request: &Request,
 ) -> Result<(Answer, WrittenNames), QueryError> {
@@ -77,7 +79,7 @@ async fn execute(
     if request.forced_to_index {
         session.set("nyala.pushdown", "off")?;
     }
-    let (prepared, names) = prepared(shared, session, request).await?;
+    let (prepared, names) = prepared(shared, lowered, session, request).await?;
     let needed = prepared.parameter_types();
     let given = request.params.as_deref().unwrap_or_default();
     if given.len() < needed.len() {
@@ -94,16 +96,17 @@ async fn execute(
 /// that the client wrote.
 async fn prepared(
     shared: &Shared,
+    statements: &LoweredStatements,
     session: &Session,
     request: &Request,
 ) -> Result<(Prepared, WrittenNames), QueryError> {
     let sql = translate(&request.sql);
-    let Some(lowered) = Lowered::of(&sql) else {
+    let Some(lowered) = Lowered::of(&sql, statements) else {
         return Ok((read(session, &sql).await?, WrittenNames::default()));
     };
     let project = request.project.as_deref().unwrap_or_default();
-    let key = lowered.key(project, &shared.engine.catalog().snapshot());
-    if is_remembered(key) {
+    let key = statements.key(&lowered, project, &shared.engine.catalog().snapshot());
+    if statements.has(key) {
         match read(session, &lowered.sql).await {
             // What is remembered may be of another statement. So it tells only which of the two comes first.
             Err(error) if is_unknown_name(&error) => {}
@@ -115,7 +118,7 @@ async fn prepared(
             // The first error has the names as the client knows them.
             let read = read(session, &lowered.sql).await;
             let prepared = read.map_err(|second| if is_unknown_name(&second) { error } else { second })?;
-            remember(key);
+            statements.add(key);
             Ok((prepared, lowered.names))
         }
         read => Ok((read?, WrittenNames::default())),

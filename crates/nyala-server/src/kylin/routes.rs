@@ -1,9 +1,12 @@
 //! The routes from paths to handlers.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::routing::{MethodRouter, delete, get, post, put};
 
 use super::error::not_found;
+use super::names::LoweredStatements;
 use super::{builds, cubes, definition, jobs, metadata, query, running, segments, switches};
 use crate::http::Shared;
 
@@ -13,8 +16,8 @@ pub fn query_route(handler: MethodRouter<Shared>) -> Router<Shared> {
 }
 
 /// All other routes, below `/kylin/api`.
-pub fn routes() -> Router<Shared> {
-    let routes = tables().merge(queries()).merge(of_cubes()).merge(of_models()).merge(of_jobs());
+pub fn routes(lowered: Arc<LoweredStatements>) -> Router<Shared> {
+    let routes = tables().merge(queries(lowered)).merge(of_cubes()).merge(of_models()).merge(of_jobs());
     Router::new().nest("/kylin/api", routes.method_not_allowed_fallback(not_found).fallback(not_found))
 }
 
@@ -29,9 +32,10 @@ fn tables() -> Router<Shared> {
         .route("/cache/{entity}/{key}/{event}", put(metadata::list_files))
 }
 
-fn queries() -> Router<Shared> {
+fn queries(lowered: Arc<LoweredStatements>) -> Router<Shared> {
+    let prepare = move |state, caller, dialect, body| query::prepare(state, caller, dialect, body, lowered);
     Router::new()
-        .route("/query/prestate", post(query::prepare))
+        .route("/query/prestate", post(prepare))
         .route("/query/runningQueries", get(running::list))
         .route("/query/query_histories", get(running::histories))
         .route("/query/cache", delete(metadata::list_files))

@@ -1,5 +1,7 @@
 //! The routes from paths to handlers.
 
+use std::sync::Arc;
+
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::middleware::{from_fn, from_fn_with_state, map_response};
@@ -10,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{changes, compress, console, front, health, jobs, openapi, profiles, queries, query, rows};
 use crate::http::{ApiError, Peer, Shared, login, origin};
+use crate::kylin::LoweredStatements;
 
 /// All routes of the HTTP door.
 pub fn router(shared: Shared) -> Router {
@@ -65,19 +68,25 @@ pub fn kylin_router(shared: Shared) -> Router {
 }
 
 fn kylin(shared: &Shared) -> Router<Shared> {
-    crate::kylin::routes()
+    let lowered = Arc::<LoweredStatements>::default();
+    let query = {
+        let lowered = Arc::clone(&lowered);
+        move |state, peer, request| kylin_query(state, peer, request, lowered)
+    };
+    crate::kylin::routes(lowered)
         .route_layer(from_fn_with_state(shared.clone(), front::with_login))
         .route_layer(map_response(crate::kylin::in_kylins_form))
-        .merge(crate::kylin::query_route(post(kylin_query)))
+        .merge(crate::kylin::query_route(post(query)))
 }
 
 async fn kylin_query(
     State(shared): State<Shared>,
     ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
     request: Request,
+    lowered: Arc<LoweredStatements>,
 ) -> Response {
-    let answer =
-        front::answered(&shared, peer, request, |request| crate::kylin::query(&shared, request)).await;
+    let handler = |request| crate::kylin::query(&shared, &lowered, request);
+    let answer = front::answered(&shared, peer, request, handler).await;
     crate::kylin::in_kylins_form(answer).await
 }
 
