@@ -2,7 +2,7 @@
 //! same, which DataFusion does not allow. Such a query is planned with names that differ, and only a qualifier, which no
 //! client sees, tells its columns apart.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -47,31 +47,43 @@ pub async fn plan(mut statement: DfStatement, state: &SessionState) -> Result<Lo
 
 /// The plan of a statement, if need be with names that differ.
 async fn resolved(statement: DfStatement, state: &SessionState) -> Result<LogicalPlan> {
-    let Some(apart) = with_marks(&statement, Keys::Orders) else {
+    if !may_get_marks(&statement) {
         return Ok(state.statement_to_plan(statement).await?);
-    };
+    }
     if orders_behind_aliases(&statement)
-        && let Ok(plan) = state.statement_to_plan(apart.clone()).await
+        && let Some(apart) = with_marks(&statement, Keys::Orders)
+        && let Ok(plan) = state.statement_to_plan(apart).await
     {
         return Ok(plan);
     }
-    match state.statement_to_plan(statement.clone()).await {
-        Err(error) if is_of_names(&error) => {
-            let again = match state.statement_to_plan(apart).await {
-                Err(again) => again,
-                Ok(plan) => return Ok(plan),
-            };
-            // A name in GROUP BY means a column of FROM, unless there is none.
-            if let Some(grouped) = with_marks(&statement, Keys::OrdersAndGroups)
-                && let Ok(plan) = state.statement_to_plan(grouped).await
-            {
-                return Ok(plan);
-            }
-            // The first error has the names that the client wrote.
-            Err(if is_of_names(&again) { error.into() } else { again.into() })
-        }
-        planned => Ok(planned?),
+    let error = match state.statement_to_plan(statement.clone()).await {
+        Err(error) if is_of_names(&error) => error,
+        planned => return Ok(planned?),
+    };
+    let Some(apart) = with_marks(&statement, Keys::Orders) else { return Err(error.into()) };
+    let again = match state.statement_to_plan(apart).await {
+        Err(again) => again,
+        Ok(plan) => return Ok(plan),
+    };
+    // A name in GROUP BY means a column of FROM, unless there is none.
+    if let Some(grouped) = with_marks(&statement, Keys::OrdersAndGroups)
+        && let Ok(plan) = state.statement_to_plan(grouped).await
+    {
+        return Ok(plan);
     }
+    // The first error has the names that the client wrote.
+    Err(if is_of_names(&again) { error.into() } else { again.into() })
+}
+
+/// Whether [`with_marks`] may give columns other names. It does not where all are columns of tables, named once each, or where there is
+/// no SELECT.
+fn may_get_marks(statement: &DfStatement) -> bool {
+    let mut names = HashSet::new();
+    let is_named_once = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(SqlExpr::Identifier(name)) => names.insert(folded(name)),
+        _ => false,
+    };
+    !query_of(statement).and_then(items_of).unwrap_or(&[]).iter().all(is_named_once)
 }
 
 /// Which keys may name items of the SELECT list.
