@@ -111,7 +111,7 @@ async fn accept(listener: Listening, sender: mpsc::Sender<NodeStream>) {
         let (tcp, address) = match listener.tcp.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Of one connection, or for lack of file descriptors: then a pause helps.
+                // One connection failed, or there are no file descriptors left: then a pause helps.
                 tracing::debug!(%error, "a connection of a node is not accepted");
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 continue;

@@ -31,7 +31,7 @@ pub fn sorted_by_all_keys(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
     Ok(plan.data)
 }
 
-/// The columns by which windows are divided whose operator wants its input sorted by them.
+/// The columns that divide the windows of an operator, if it wants its input sorted by them.
 fn keys_of(node: &dyn ExecutionPlan) -> Keys {
     if let Some(window) = node.downcast_ref::<BoundedWindowAggExec>() {
         return match window.input_order_mode {

@@ -26,7 +26,7 @@ pub const BLOCKS_KEY: &str = "nyala.blocks";
 #[derive(Debug, Default)]
 pub struct FileSums {
     blocks: Vec<u32>,
-    /// Of the bytes of the block that is not full yet.
+    /// The checksum of the last block so far, which is not full yet.
     open: u32,
     bytes: u64,
     tail: Option<Tail>,

@@ -27,7 +27,7 @@ impl Engine {
         let options = SessionOptions { sent_by: Some(part.node.clone()), ..part.options };
         let session = self.session(options);
         for (name, value) in &part.settings {
-            // They are of each node: its threads, and its groups.
+            // Each node has its own number of threads, and its own resource groups.
             if name != "datafusion.execution.target_partitions" && name != "nyala.resource_group" {
                 session.set(name, value)?;
             }

@@ -108,7 +108,7 @@ pub async fn run(query: Query<'_>, execution: Execution<'_>) -> Result<Answer> {
     Ok(start.begin(class, &engine.runtime.threads, running))
 }
 
-/// Nothing was done, since another node has the cuboids in memory.
+/// The error of a query that was not run, because another node has its cuboids in memory.
 pub fn kept_elsewhere(node: NodeId) -> QueryError {
     let message = format!("node `{node}` keeps the cuboids of this query in memory");
     let owner = Some(Box::new(Owner { node, optional: true }));

@@ -89,7 +89,7 @@ impl Session {
     pub fn profile(&self, query_id: u64) -> Result<Profile> {
         let entry = self.engine.observed.registry.find_ended_too(query_id);
         let (identity, catalog) = (&self.options.identity, self.engine.snapshots.catalog().snapshot());
-        // Whether there is one is told to those only who may see it.
+        // Only a user who may see a statement is told that there is one.
         let own =
             entry.filter(|entry| entry.owner.identity == *identity || identity.may_everything(&catalog));
         own.map(|entry| Profile::of(&entry)).ok_or_else(|| {

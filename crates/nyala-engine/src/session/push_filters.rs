@@ -48,7 +48,7 @@ type Answer = FilterPushdownPropagation<Plan>;
 #[derive(Debug)]
 pub struct PushFilters {
     pub phase: FilterPushdownPhase,
-    /// That of the rule that it replaces.
+    /// The name of the rule that it replaces.
     pub name: String,
 }
 

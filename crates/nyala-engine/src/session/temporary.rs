@@ -20,7 +20,7 @@ pub struct Temporary {
 }
 
 impl Temporary {
-    /// None, in a schema of its own.
+    /// No names yet, in the schema of the session.
     pub fn new(schema: Arc<str>) -> Self {
         Self { schema, names: BTreeSet::new() }
     }

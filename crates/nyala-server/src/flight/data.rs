@@ -51,7 +51,7 @@ pub async fn values_of(
 ) -> Result<Option<Values>, Status> {
     let mut bytes = Vec::new();
     while let Some(data) = messages.next().await {
-        // Of the messages before: this one is counted as one that is received, until the next one is asked for.
+        // The share is for the messages before: this one is counted among the received bytes until the next one is asked for.
         share.resize(bytes.len())?;
         for part in refused(framed(data?))?.into_iter().flatten() {
             bytes.extend_from_slice(&part);

@@ -101,7 +101,7 @@ struct Open {
     statements: BTreeMap<u64, Arc<Statement>>,
     /// Those of tickets that were used, until their answers are dropped.
     fetched: BTreeMap<u64, Weak<Statement>>,
-    /// Of the values that are bound.
+    /// Bytes of the values that are bound.
     bound_bytes: u64,
 }
 

@@ -68,7 +68,7 @@ impl ExternalTable {
         };
         let columns = table_schema(&decode_schema(&entry)?, &source.partition_columns);
         let options = match source.format {
-            // They choose a version of the table.
+            // The options of a Delta table choose its version, and are not for the reader of its files.
             FileFormat::Delta => HashMap::new(),
             _ => source.options.clone().into_iter().collect(),
         };
@@ -142,7 +142,7 @@ impl ExternalTable {
         self.reader.reads().opened().is_remote()
     }
 
-    /// Notes at files in buckets whose they are: other nodes may read them.
+    /// Notes the table at its files in buckets, because other nodes may read them.
     fn marked(&self, mut files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
         // A file that a statement names has no entry that another node could find.
         let is_known = !self.entry.name.schema.is_empty();

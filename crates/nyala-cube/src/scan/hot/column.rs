@@ -22,7 +22,7 @@ pub const BLOCK_ROWS: usize = 512;
 #[derive(Debug)]
 pub struct HotColumn {
     pub stored: Stored,
-    /// Of dimensions only: no query filters by states.
+    /// Statistics of each block. Only dimensions have them: no query filters by states.
     pub blocks: Option<BlockStatistics>,
     /// Where dimensions are sorted well enough.
     sorted: Option<Sorted>,
@@ -52,7 +52,7 @@ pub struct ColumnBuilder {
     extremes: Option<Extremes>,
 }
 
-/// As they are kept in the end; a few may look as if they repeat, and all together do not.
+/// The values so far: numbered by a dictionary while they repeat, and as they came once they do not.
 enum Values {
     Folded(DictionaryBuilder),
     Plain(Vec<ArrayRef>),

@@ -44,7 +44,7 @@ pub struct Conditions {
 /// One of them, over the columns alone that it looks at: mostly one.
 #[derive(Debug, Clone)]
 struct Condition {
-    /// Of these columns in the schema of the filter.
+    /// The places of these columns in the schema of the filter.
     places: Vec<usize>,
     alone: SchemaRef,
     expr: Arc<dyn PhysicalExpr>,

@@ -24,9 +24,9 @@ const KEPT_BYTES: usize = 8 << 10;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PlanBasis {
     settings: Arc<str>,
-    /// Of the session's texts: a door may translate them.
+    /// The dialect of the session's texts: a door may translate them.
     dialect: &'static str,
-    /// Of the context: one catalog snapshot with one listing of files.
+    /// The epoch of the context: one catalog snapshot with one listing of files.
     epoch: u64,
 }
 

@@ -236,7 +236,7 @@ impl Group {
         entry.enter(Phase::Planning);
         match slot {
             Ok(Ok(slot)) => Ok(slot),
-            // A full group_queue dropped the place: the line itself lives as long as the server.
+            // A full group queue dropped the place: the fair queue itself lives as long as the server.
             Ok(Err(_)) => Err(self.too_many(format!(
                 "{most} wait for a slot of resource group `{}`, most of them of this user",
                 self.name

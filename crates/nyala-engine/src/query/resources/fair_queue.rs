@@ -1,23 +1,23 @@
 //! The fair queue of large queries that wait for slots.
 //!
 //! ```text
-//! free slot ─▶ group_queue (a resource group): fewest running queries for its weight, then the smallest pass
-//!           ─▶ user: fewest slots in the group_queue, then served longest ago
+//! free slot ─▶ group queue (a resource group): fewest running queries for its weight, then the smallest pass
+//!           ─▶ user: fewest slots in the group queue, then served longest ago
 //!           ─▶ query: waits longest
 //! ```
 //!
-//! So a user cannot get ahead by sending more queries, and a group_queue that was idle is served at once.
+//! So a user cannot get ahead by sending more queries, and a group queue that was idle is served at once.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot::{Receiver, Sender, channel};
 
-/// All group_queues. The lock is held for choosing, never during a wait.
+/// All group queues. The lock is held for choosing, never during a wait.
 #[derive(Debug)]
 pub struct FairQueue {
     state: Mutex<State>,
-    /// Slots of all group_queues together, and of one user.
+    /// Slots of all group queues together, and of one user.
     slots: usize,
     user_slots: usize,
 }
@@ -28,7 +28,7 @@ struct State {
     running: usize,
     of_user: HashMap<Arc<str>, usize>,
     next_ticket: u64,
-    /// [`GroupQueue::pass`] of the group_queue served last, as of that service.
+    /// [`GroupQueue::pass`] of the group queue served last, as of that service.
     now: u64,
 }
 
@@ -40,14 +40,14 @@ struct GroupQueue {
     running: usize,
     of_user: HashMap<Arc<str>, usize>,
     waiting: VecDeque<Waiter>,
-    /// Grows with each query served, by less for a larger weight. Among group_queues with equal use the smallest
-    /// is next, which divides even a single slot: when it is given, no group_queue uses any.
+    /// Grows with each query served, by less for a larger weight. Among group queues with equal use the smallest
+    /// is next, which divides even a single slot: when it is given, no group queue uses any.
     pass: u64,
     /// Ticket of the last service of each user, for the same reason.
     served: HashMap<Arc<str>, u64>,
 }
 
-/// Growth of the pass of a group_queue with weight 1, per query.
+/// Growth of the pass of a group queue with weight 1, per query.
 const PASS: u64 = 1 << 20;
 /// Greatest size of `served`; beyond that only waiting users are kept.
 const SERVED_USERS: usize = 1024;
@@ -92,7 +92,7 @@ impl FairQueue {
         Arc::new(Self { state: Mutex::new(state), slots: bound(slots), user_slots: bound(user_slots) })
     }
 
-    /// Takes a place in a group_queue. The receiver gets the slot, maybe at once; dropping it gives up the place.
+    /// Takes a place in a group queue. The receiver gets the slot, maybe at once; dropping it gives up the place.
     /// If more than `most` would wait, the user with the most places loses the newest. Returns none if that
     /// is this one.
     pub fn enter(self: &Arc<Self>, group_queue: usize, user: &str, most: usize) -> Option<Receiver<Slot>> {
@@ -113,7 +113,7 @@ impl FairQueue {
         (!is_left).then_some(slot)
     }
 
-    /// Gives a group_queue another number of slots. If more are taken, their queries keep them.
+    /// Gives a group queue another number of slots. If more are taken, their queries keep them.
     pub fn resize(self: &Arc<Self>, group_queue: usize, slots: usize) {
         let mut state = self.lock();
         match state.group_queues.get_mut(group_queue) {
@@ -125,7 +125,7 @@ impl FairQueue {
         send(given);
     }
 
-    /// How many queries compute in a group_queue, and how many wait.
+    /// How many queries compute in a group queue, and how many wait.
     pub fn count(&self, group_queue: usize) -> (usize, usize) {
         let state = self.lock();
         let Some(group_queue) = state.group_queues.get(group_queue) else { return (0, 0) };
@@ -180,7 +180,7 @@ impl GroupQueue {
         self.waiting.remove(place)
     }
 
-    /// Its pass; a group_queue that was idle gets no credit for that time.
+    /// Its pass; a group queue that was idle gets no credit for that time.
     fn pass(&self, now: u64) -> u64 {
         self.pass.max(now)
     }
@@ -264,7 +264,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Lets `asked` (group_queue, user) wait behind a slot that all need; returns the order of service.
+    /// Lets `asked` (group queue, user) wait behind a slot that all need; returns the order of service.
     fn order(line: &Arc<FairQueue>, asked: &[(usize, &str)]) -> Vec<usize> {
         let held = line.enter(0, "first", 100).unwrap().try_recv().unwrap();
         let mut waiting: Vec<_> = asked
@@ -311,7 +311,7 @@ mod tests {
         let group_queues: Vec<usize> =
             order(&line, &asked).into_iter().map(|number| usize::from(number > 2)).collect();
         assert_eq!(group_queues.iter().take(6).sum::<usize>(), 4, "{group_queues:?}");
-        // A group_queue that was idle gets no credit for that time.
+        // A group queue that was idle gets no credit for that time.
         let idle = order(&line, &[(0, "a"), (0, "a"), (1, "a"), (1, "a"), (1, "a"), (1, "a")]);
         assert!(idle.iter().take(3).any(|number| *number < 2), "{idle:?}");
     }

@@ -138,7 +138,7 @@ impl Watch {
         Duration::from_millis(above / (FILLED_PER_SECOND / 1000)).clamp(MIN_PAUSE, MAX_PAUSE)
     }
 
-    /// Not too often: a statement that frees and allocates much gets each page from the system again.
+    /// Gives freed memory back to the system, but not too often: a statement that allocates much then gets each page anew.
     fn give_back(&mut self) {
         if self.given_back.is_none_or(|at| at.elapsed() > GIVE_BACK_EVERY) {
             give_back_freed();

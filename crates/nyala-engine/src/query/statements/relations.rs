@@ -199,7 +199,7 @@ async fn drop(statement: &DropRelations, execution: Execution<'_>) -> Result<Ans
     let stores: BTreeSet<String> = live.map(|live| live.store.clone()).collect();
     let change = Change::DropTables { names, views: *views, if_exists: *if_exists, cascade: *cascade };
     let done = execution.commit(change, if *views { "DROP VIEW" } else { "DROP TABLE" }).await;
-    // Those of tables that are gone: a refused DROP drops none, and CASCADE drops more than it names.
+    // Forgets the temporary names of all tables that are gone: a refused DROP drops none, and CASCADE drops more than it names.
     execution.session.forget_temporary();
     let done = done?;
     forget_leftovers(&execution, stores).await;

@@ -59,7 +59,7 @@ pub fn leases_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![text("lease"), text("node"), number("token"), number("left_ms")]))
 }
 
-/// What one node at a time does, and which.
+/// The leases: each is for work that one node at a time does, and names that node.
 pub async fn leases(engine: &Engine) -> Result<RecordBatch> {
     let leases = engine.catalog().leases().await?;
     let columns: Vec<ArrayRef> = vec![
