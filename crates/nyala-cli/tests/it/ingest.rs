@@ -155,6 +155,20 @@ fn a_client_that_sends_on_behind_a_bad_row_is_answered() {
     check(&server, "text/csv", b"id,name\n1,a\n", 1);
 }
 
+/// A client that waits to be told to send would otherwise send megabytes that nothing takes.
+#[test]
+fn a_client_that_waits_sends_no_rows_for_a_table_that_is_not_there() {
+    let server = server();
+    let head = "POST /api/v1/tables/nobody/rows HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\
+                content-type: text/csv\r\nexpect: 100-continue\r\ncontent-length: 1000\r\n\r\n";
+    let mut stream = TcpStream::connect(server.http).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("undefined_table"), "{answer}");
+}
+
 #[test]
 fn bad_rows_are_named() {
     let server = server();

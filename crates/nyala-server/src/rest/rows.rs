@@ -1,6 +1,5 @@
 //! `POST /api/v1/tables/{table}/rows`.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -8,7 +7,7 @@ use axum::body::{Body, BodyDataStream};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use futures::StreamExt;
-use nyala_engine::{Ingested, Session};
+use nyala_engine::Ingested;
 use serde::{Deserialize, Serialize};
 
 use super::compressed;
@@ -78,7 +77,17 @@ pub async fn load(
         at_once: false,
     };
     let mut bytes = body.into_data_stream();
-    match written(session, request, whole, &mut bytes).await {
+    let load = match Load::begin(session, request).await {
+        Ok(load) => load,
+        Err(error) => {
+            // A client that waits to be told to send is not told so for rows that are refused.
+            if !headers.contains_key(header::EXPECT) {
+                read_rest(&mut bytes).await;
+            }
+            return Err(error.into());
+        }
+    };
+    match written(load, whole, &mut bytes).await {
         Ok(Loaded { done, rejects }) => {
             let Ingested { rows, rejected, lsn, before } = done;
             Ok(Json(LoadAnswer { rows, rejected, lsn, applied_before: before, rejects }))
@@ -91,13 +100,7 @@ pub async fn load(
 }
 
 /// Writes the rows in the body. `whole` tells whether all are written or none.
-async fn written(
-    session: Arc<Session>,
-    request: LoadRequest,
-    whole: bool,
-    bytes: &mut BodyDataStream,
-) -> Result<Loaded, ApiError> {
-    let mut load = Load::begin(session, request).await?;
+async fn written(mut load: Load, whole: bool, bytes: &mut BodyDataStream) -> Result<Loaded, ApiError> {
     while let Some(piece) = load.client(bytes.next()).await? {
         let piece = piece.map_err(|error| {
             compressed::unreadable(&error).hint(match whole {
