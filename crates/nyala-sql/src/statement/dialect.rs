@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::keywords::Keyword::{
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::grouping_sets::grouping;
+use super::grouping_sets::{MAX_COPIES, grouping};
 
 /// Operands that the parser may read besides two for each token. It reads some texts in two ways, the second after the first
 /// failed: `position(a, b)` as `position(a IN b)` first, `CAST(…` as a cast and then as a function. Within each other these
@@ -32,6 +32,8 @@ const PARSER: PostgreSqlDialect = PostgreSqlDialect {};
 #[derive(Debug)]
 pub struct Postgres {
     operands_left: Cell<usize>,
+    /// Tokens that sets within GROUPING SETS may still be written out as.
+    copies_left: Cell<usize>,
     is_exhausted: Cell<bool>,
 }
 
@@ -39,7 +41,7 @@ impl Postgres {
     /// For one text of so many tokens.
     pub fn for_tokens(count: usize) -> Self {
         let operands_left = Cell::new(count.saturating_mul(2).saturating_add(SPARE_OPERANDS));
-        Self { operands_left, is_exhausted: Cell::new(false) }
+        Self { operands_left, copies_left: Cell::new(MAX_COPIES), is_exhausted: Cell::new(false) }
     }
 
     /// Whether the parser was ended because it had read too many operands.
@@ -126,7 +128,7 @@ impl Dialect for Postgres {
             return Some(Err(ParserError::RecursionLimitExceeded));
         };
         self.operands_left.set(left);
-        before_operand(parser).or_else(|| grouping(parser))
+        before_operand(parser).or_else(|| grouping(parser, &self.copies_left))
     }
 
     fn parse_infix(

@@ -3,6 +3,8 @@
 //! The parser of 0.62 takes a member that begins with a bracket for a list, and so refuses `ROLLUP ((a)::int)`. It knows no sets within
 //! sets either.
 
+use std::cell::Cell;
+
 use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -11,8 +13,12 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 /// Most members of CUBE within GROUPING SETS, which becomes a set for each choice of them.
 const MAX_NESTED_MEMBERS: usize = 12;
 
-/// The grouping that begins here, or the empty list `()`; none if another expression does.
-pub fn grouping(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+/// Most tokens that ROLLUP and CUBE within the GROUPING SETS of one text are written out as. Each of their sets has copies of its members,
+/// so that `CUBE` of a dozen long lists would fill the memory before anything counts its sets.
+pub const MAX_COPIES: usize = 1_000_000;
+
+/// The grouping that begins here, or the empty list `()`; none if another expression does. `copies_left` is what is left of [`MAX_COPIES`].
+pub fn grouping(parser: &mut Parser, copies_left: &Cell<usize>) -> Option<Result<Expr, ParserError>> {
     let next = |at: usize| &parser.peek_nth_token_ref(at).token;
     let keyword = |at: usize| match next(at) {
         Token::Word(word) => word.keyword,
@@ -25,16 +31,17 @@ pub fn grouping(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     match keyword(0) {
         Keyword::ROLLUP if *next(1) == Token::LParen => {
             skip(parser, 1);
-            Some(members(parser).map(|members| Expr::Rollup(members.into_iter().map(list_of).collect())))
+            Some(members(parser).map(|members| Expr::Rollup(lists_of(members))))
         }
         Keyword::CUBE if *next(1) == Token::LParen => {
             skip(parser, 1);
-            Some(members(parser).map(|members| Expr::Cube(members.into_iter().map(list_of).collect())))
+            Some(members(parser).map(|members| Expr::Cube(lists_of(members))))
         }
         Keyword::GROUPING if keyword(1) == Keyword::SETS && *next(2) == Token::LParen => {
             skip(parser, 2);
             let sets = members(parser).and_then(|members| {
-                members.into_iter().map(sets_of).collect::<Result<Vec<_>, ParserError>>()
+                let sets = members.into_iter().map(|member| sets_of(member, copies_left));
+                sets.collect::<Result<Vec<_>, ParserError>>()
             });
             Some(sets.map(|sets| Expr::GroupingSets(sets.into_iter().flatten().collect())))
         }
@@ -48,11 +55,25 @@ fn skip(parser: &mut Parser, tokens: usize) {
     }
 }
 
-fn members(parser: &mut Parser) -> Result<Vec<Expr>, ParserError> {
+/// A member, and how many tokens it has.
+struct Member {
+    expr: Expr,
+    tokens: usize,
+}
+
+fn members(parser: &mut Parser) -> Result<Vec<Member>, ParserError> {
     parser.expect_token(&Token::LParen)?;
-    let members = parser.parse_comma_separated(Parser::parse_expr)?;
+    let members = parser.parse_comma_separated(|parser| {
+        let begin = parser.index();
+        let expr = parser.parse_expr()?;
+        Ok(Member { expr, tokens: parser.index().saturating_sub(begin) })
+    })?;
     parser.expect_token(&Token::RParen)?;
     Ok(members)
+}
+
+fn lists_of(members: Vec<Member>) -> Vec<Vec<Expr>> {
+    members.into_iter().map(|member| list_of(member.expr)).collect()
 }
 
 /// The expressions of one member: those of a list in brackets, or itself.
@@ -65,10 +86,13 @@ fn list_of(member: Expr) -> Vec<Expr> {
 }
 
 /// The sets that a member of GROUPING SETS stands for.
-fn sets_of(member: Expr) -> Result<Vec<Vec<Expr>>, ParserError> {
-    Ok(match member {
+fn sets_of(member: Member, copies_left: &Cell<usize>) -> Result<Vec<Vec<Expr>>, ParserError> {
+    let Member { expr, tokens } = member;
+    let check = |sets: usize| check_copies(sets.saturating_mul(tokens), copies_left);
+    Ok(match expr {
         Expr::GroupingSets(sets) => sets,
         Expr::Rollup(lists) => {
+            check(lists.len().saturating_add(1))?;
             let first = |count: usize| lists.iter().take(count).flatten().cloned().collect();
             (0..=lists.len()).rev().map(first).collect()
         }
@@ -77,6 +101,7 @@ fn sets_of(member: Expr) -> Result<Vec<Vec<Expr>>, ParserError> {
             return Err(ParserError::ParserError(message));
         }
         Expr::Cube(lists) => {
+            check(1 << lists.len())?;
             let chosen = |choice: usize| {
                 let is_chosen = |at: usize| choice >> (lists.len() - 1 - at) & 1 == 1;
                 let lists = lists.iter().enumerate().filter(|(at, _)| is_chosen(*at));
@@ -86,6 +111,21 @@ fn sets_of(member: Expr) -> Result<Vec<Vec<Expr>>, ParserError> {
         }
         other => vec![list_of(other)],
     })
+}
+
+/// Counts tokens that sets are written out as, and fails if there are too many of them.
+fn check_copies(tokens: usize, left: &Cell<usize>) -> Result<(), ParserError> {
+    match left.get().checked_sub(tokens) {
+        Some(fewer) => {
+            left.set(fewer);
+            Ok(())
+        }
+        None => {
+            let message = "ROLLUP and CUBE within GROUPING SETS stand for too long lists; \
+                           name the sets that are needed";
+            Err(ParserError::ParserError(message.to_owned()))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -129,5 +169,18 @@ mod tests {
         let many = (0..13).map(|i| format!("c{i}")).collect::<Vec<_>>().join(", ");
         let error = shown(&format!("GROUPING SETS (CUBE ({many}))")).unwrap_err();
         assert!(error.contains("more than 12 members"), "{error}");
+    }
+
+    /// Each of 4096 sets would have half of 1200 columns: millions of expressions for a text of four kilobytes.
+    #[test]
+    fn sets_within_sets_that_would_fill_the_memory_are_refused() {
+        let list = format!("({})", ["a"; 100].join(", "));
+        let cube = format!("CUBE ({})", [list.as_str(); 12].join(", "));
+        let rollup = format!("ROLLUP ({})", ["a"; 1000].join(", "));
+        for grouping in [&cube, &rollup, &["CUBE (a, b, c, d, e, f, g, h, i, j)"; 50].join(", ")] {
+            let error = shown(&format!("GROUPING SETS ({grouping})")).unwrap_err();
+            assert!(error.contains("stand for too long lists"), "{error}");
+        }
+        shown(&format!("GROUPING SETS (a, {list}, CUBE (a, b, c, d, e, f))")).unwrap();
     }
 }
