@@ -69,14 +69,20 @@ pub fn places_in_order(query: &mut Query) {
     });
     let listed: Vec<Expr> = listed.map(|expr| columns.plain(expr.clone())).collect();
     // A name on its own may be that of an item.
-    let computed =
-        orders.iter_mut().filter(|order| !matches!(order.expr, Expr::Identifier(_) | Expr::Value(_)));
-    for order in computed {
+    for order in orders.iter_mut().filter(|order| !stands_alone(&order.expr)) {
         let key = columns.plain(order.expr.clone());
         if let Some(place) = listed.iter().position(|item| columns.are_same(item, &key)) {
             let position = Value::Number((place + 1).to_string(), false);
             order.expr = Expr::Value(position.into());
         }
+    }
+}
+
+/// Whether a key is a name or a constant, brackets aside.
+fn stands_alone(key: &Expr) -> bool {
+    match key {
+        Expr::Nested(inner) => stands_alone(inner),
+        other => matches!(other, Expr::Identifier(_) | Expr::Value(_)),
     }
 }
 
