@@ -4,12 +4,10 @@ use datafusion::sql::sqlparser::ast::{
     AssignmentTarget, CastKind, DataType, Expr, Ident, Insert, ObjectName, SetExpr, Statement, Update, Value,
     ValueWithSpan,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
+use super::snippets::parse_expr;
 use super::titles::{items_of, title_of};
 use super::versions::{folded, last};
-use super::words::from_parser;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// A column of the table that a statement writes to.
@@ -88,11 +86,7 @@ fn fit_assignments(update: &mut Update, columns: &[TargetColumn]) -> Result<()> 
 fn fit(value: &mut Expr, column: &TargetColumn) -> Result<()> {
     if is_default(value) {
         *value = match &column.default {
-            Some(text) => {
-                let mut parser =
-                    Parser::new(&PostgreSqlDialect {}).try_with_sql(text).map_err(from_parser)?;
-                Expr::Nested(Box::new(parser.parse_expr().map_err(|_| unreadable(column))?))
-            }
+            Some(text) => Expr::Nested(Box::new(parse_expr(text).map_err(|_| unreadable(column))?)),
             None => Expr::Value(Value::Null.into()),
         };
     } else if column.is_uuid() && is_text(value) {
@@ -124,6 +118,9 @@ fn is_text(value: &Expr) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion::sql::sqlparser::parser::Parser;
+
     use super::*;
 
     #[test]
