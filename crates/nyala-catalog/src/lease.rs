@@ -144,20 +144,27 @@ fn end_of(asked: Instant) -> Instant {
 
 async fn renew(store: Arc<dyn CatalogStore>, fence: Fence, held: watch::Sender<Option<Instant>>) {
     let mut pause = RENEW;
+    let mut is_failing = false;
     loop {
         tokio::time::sleep(pause).await;
         let asked = Instant::now();
         let renewed = store.renew_lease(&fence.lease, fence.token, HOLD).await;
         pause = pause_after(&renewed);
         match renewed {
-            Ok(true) => drop(held.send_replace(Some(end_of(asked)))),
+            Ok(true) => {
+                is_failing = false;
+                held.send_replace(Some(end_of(asked)));
+            }
             Ok(false) => {
                 tracing::warn!(lease = fence.lease, "a lease of this node has ended");
                 held.send_replace(None);
                 return;
             }
+            // Each second brings another attempt, and each lease has its own: the log has the first that failed.
+            Err(_) if is_failing => {}
             Err(error) => {
-                tracing::warn!(lease = fence.lease, %error, "a lease is not renewed for the moment")
+                tracing::warn!(lease = fence.lease, %error, "a lease is not renewed for the moment");
+                is_failing = true;
             }
         }
     }
