@@ -21,8 +21,6 @@ import nodes
 from nodes import lab
 from streams import OwnOrder, Stream, answers_of_one, memory_of, threads_of
 
-SILENT_AFTER = 10
-
 
 def state_of(cluster: nodes.Cluster, name: str) -> str | None:
     found = nodes.rows(cluster.coordinators[0], f"SELECT state FROM system.nodes WHERE node = '{name}'")

@@ -363,7 +363,7 @@ mod tests {
             node("takes statements only", |node| node.executor = false),
             node("starts", |node| node.starting = true),
             node("stops", |node| node.draining = true),
-            node("is dead", |node| node.age_ms = 10_000),
+            node("is dead", |node| node.age_ms = 9_000),
             node("has no port", |node| node.address.clear()),
         ];
         let executors = executors_among(nodes, &NodeId("here".to_owned()));

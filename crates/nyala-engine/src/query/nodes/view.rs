@@ -10,14 +10,17 @@ use nyala_model::{NodeEntry, NodeId};
 
 /// How often a node tells that it lives.
 pub const BEAT: Duration = Duration::from_secs(2);
-/// A node that has told nothing for this long is taken for dead.
-const DEAD: Duration = Duration::from_secs(10);
+/// A node that has told nothing for this long is taken for dead. Others see that within ten seconds, also where their question takes a while;
+/// it is longer than [`AWAY`] and [`BEAT`] together, the age of a living node that told nothing for as long as is not taken for a pause.
+const DEAD: Duration = Duration::from_secs(9);
 /// What it did is given up after this long: then its leases have ended, too.
 const LOST: Duration = Duration::from_secs(60);
 /// A view is stale this long after the last report of its own node: two reports are missing.
 const STALE: Duration = Duration::from_secs(4);
 /// After a longer pause between two reports of its own node, a view counts the ages of all others anew: they may have had the same pause.
 const AWAY: Duration = Duration::from_secs(6);
+
+const _: () = assert!(DEAD.as_millis() > AWAY.as_millis() + BEAT.as_millis());
 
 /// The nodes, as they were when this one last told of itself.
 #[derive(Debug, Default)]
@@ -109,7 +112,7 @@ mod tests {
     #[test]
     fn nodes_do_not_die_while_the_database_is_away() {
         let begun = Instant::now();
-        let view = View::default().after(vec![node("a", 1), node("b", 5), node("dead", 11)], begun);
+        let view = View::default().after(vec![node("a", 1), node("b", 4), node("dead", 9)], begun);
         for later in [0, 4, 10, 3600] {
             assert_eq!(alive(&view, begun + seconds(later)), ["a", "b"], "{later} s");
         }
