@@ -1,5 +1,5 @@
-//! Blocks of remote files that one node's cache has and another's lacks, as actions of Arrow Flight: asked for, a block each answer, and
-//! given to their home by a node that had to read them from the store.
+//! Blocks of remote files that one node's cache has and another's lacks, as actions of Arrow Flight. A node asks for blocks, and gets one
+//! with each answer. A node that had to read a block from the store gives it to its home.
 
 use std::sync::Arc;
 
@@ -66,10 +66,10 @@ impl WantedMessage {
     }
 }
 
-/// Asks a node. The caller bounds the time.
+/// Asks a node for blocks, and returns those that its cache has. The caller bounds the time.
 ///
 /// # Errors
-/// It is not reached.
+/// The node is not reached.
 pub async fn ask(
     node: &NodeId,
     channel: Channel,
@@ -91,7 +91,7 @@ pub async fn ask(
 /// Gives a block to a node.
 ///
 /// # Errors
-/// It is not reached.
+/// The node is not reached.
 pub async fn give(
     node: &NodeId,
     channel: Channel,
@@ -119,7 +119,7 @@ pub async fn keep(engine: &Arc<Engine>, body: Bytes) -> Result<(), QueryError> {
     kept.map_err(QueryError::internal)
 }
 
-/// The blocks that this node has.
+/// The blocks of a request that this node's cache has.
 ///
 /// # Errors
 /// The request is damaged.

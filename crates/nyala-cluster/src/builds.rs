@@ -1,5 +1,5 @@
-//! Segments that one node makes for the job of another, as an action of Arrow Flight: an answer every half second tells what is
-//! done, and the end of the answers that all of it is.
+//! Segments that one node makes for the job of another, as an action of Arrow Flight: an answer every half second tells how much is
+//! done, and the end of the answers that the segments are complete.
 
 use std::sync::Arc;
 
@@ -151,7 +151,7 @@ impl From<CountsMessage> for Counts {
 /// Has a node make segments. Dropping the future or the stream ends the work there.
 ///
 /// # Errors
-/// As of the build, or the node is not reached.
+/// The build failed, or the node is not reached.
 pub async fn ask(
     node: &NodeId,
     channel: Channel,

@@ -1,4 +1,4 @@
-//! This node among the others.
+//! This node's connections to the other nodes of its cluster, and what it asks them for.
 
 use std::io;
 use std::net::SocketAddr;
@@ -94,7 +94,7 @@ impl Cluster {
         }))
     }
 
-    /// Serves other nodes with this engine until `stop` is ready; what runs then may end. Tells them where, once it does.
+    /// Serves other nodes with this engine until `stop` is ready; requests that run then may end. Announces the address to them once it is open.
     ///
     /// # Errors
     /// The socket fails.
@@ -122,7 +122,7 @@ impl Cluster {
         listener.map(Listener::listen).transpose()
     }
 
-    /// Adds to the parts of an engine what this node needs among others.
+    /// Gives an engine what it needs in a cluster: requests to other nodes, the placement of queries, and plans that can be divided.
     pub fn extend(self: &Arc<Self>, extensions: &mut Extensions) {
         extensions.elsewhere = Arc::clone(self) as _;
         extensions.placement = Some(Arc::clone(&self.distribution) as _);
@@ -161,8 +161,8 @@ impl Cluster {
     }
 }
 
-/// The answer to a request that was sent twice. If the first one has ended a statement, the second finds none to end: that it is not known
-/// what the first one did is all that can be told then.
+/// The answer to a request that was sent twice. If the first one may have ended a statement, and the second finds none to end, the answer
+/// is that the outcome of the first is not known.
 fn second_answer(
     first: QueryError,
     second: Result<ControlAnswer, QueryError>,
@@ -225,7 +225,7 @@ impl OtherNodes for Cluster {
         unit: BuildUnit,
     ) -> BoxFuture<'a, Result<BoxStream<'static, Result<Counts, QueryError>>, QueryError>> {
         async move {
-            // Not asked twice: the first request may have arrived, and both would write one segment.
+            // The request is not repeated: the first one may have arrived, and both would write the same segment.
             builds::ask(&node.id, self.channel(node)?, unit).await
         }
         .boxed()
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(second_answer(lost(), Ok(ControlAnswer::Done)).unwrap(), ControlAnswer::Done);
         let gone = second_answer(lost(), Err(not_reached(&node, "connection refused")));
         assert_eq!(gone.unwrap_err().kind, ErrorKind::Unreadable);
-        // It did not arrive.
+        // The first request did not arrive.
         let refused = second_answer(not_reached(&node, "connection refused"), nothing());
         assert_eq!(refused.unwrap_err().kind, ErrorKind::UndefinedObject);
     }

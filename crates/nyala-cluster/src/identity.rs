@@ -1,7 +1,7 @@
 //! Identity of a node: a connection is accepted if it proves that it knows the secret of the cluster.
 //!
 //! The secret makes a key, with which each node signs a certificate for itself. So both ends of a connection prove that they
-//! know the secret without telling it, and a node knows that it talks to the one it means.
+//! know the secret without telling it, and a node knows that it talks to the node that it wanted to reach.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-/// What nodes speak to each other, with its version: a node of another version is refused before it is understood. It is raised when a node
-/// of the version before would take a message for something else, and not for each release: what may differ is named in CONTRIBUTING.md.
+/// The protocol of nodes, with its version: a node of another version is refused at the handshake. The version is raised when a node
+/// of the version before would misread a message, and not for each release; CONTRIBUTING.md tells which changes need that.
 const PROTOCOL: &[u8] = b"nyala/1";
-/// Shortest secret: it must not be found by trying.
+/// Length of the shortest secret: a shorter one might be guessed.
 pub const MIN_SECRET_BYTES: usize = 32;
 const SALT: &[u8] = b"nyala node authority 1";
 /// What precedes the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410).
@@ -92,12 +92,12 @@ pub fn name_of(node: &NodeId) -> String {
     format!("{}.nyala.internal", node.0)
 }
 
-/// The same, as the name that a connection is made to.
+/// The name of a node in its certificate, as the name that TLS connects to. None if a certificate cannot have it.
 pub fn server_name(node: &NodeId) -> Option<ServerName<'static>> {
     ServerName::try_from(name_of(node)).ok()
 }
 
-/// Whether both ends of a handshake agreed on what they speak.
+/// Whether both ends of a handshake agreed on the protocol of nodes.
 pub fn speaks(protocol: Option<&[u8]>) -> bool {
     protocol == Some(PROTOCOL)
 }

@@ -9,8 +9,8 @@
 //! Small requests, to list or to end what runs, go the same way: `OtherNodes::ask` there, `Engine::administer` here. So do the parts
 //! of queries that several nodes do ([`distributed`]), loads into live tables of others ([`loads`]), segments that one makes for the job of another ([`builds`]), and blocks that one node's cache has and another's lacks ([`blocks`]).
 //!
-//! Who lives, and where, is in the catalog. This crate deliberately knows nothing of clients' protocols, nor of how statements
-//! are run.
+//! The catalog has the list of living nodes and their addresses. This crate deliberately knows nothing of clients' protocols, nor of how
+//! statements are run.
 
 mod blocks;
 mod builds;

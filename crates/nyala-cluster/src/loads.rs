@@ -1,5 +1,5 @@
-//! Loads into a live table of another node, as a call of Arrow Flight in both directions: the head and the rows there, whether a load of
-//! that label was done before and the outcome back.
+//! Loads into a live table of another node, as a call of Arrow Flight that streams in both directions. The head and the rows are sent; the
+//! answers tell whether a load of that label was done before, and the outcome.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -42,7 +42,7 @@ struct LoadMessage {
     at_once: bool,
 }
 
-/// After the last row.
+/// The message after the last row.
 #[derive(Clone, PartialEq, Message)]
 struct EndMessage {
     #[prost(uint64, tag = "1")]
@@ -122,7 +122,7 @@ pub async fn begin(node: &NodeId, channel: Channel, load: ForwardedLoad) -> Resu
     let schema = Arc::clone(&load.schema);
     let head = LoadMessage::new(load)?.encode_to_vec();
     let (parts, sent) = mpsc::channel(BATCHES_AHEAD);
-    // Nothing was written before the first answer.
+    // The node writes nothing before its first answer.
     let answers = client.do_put(to_messages(head, schema, sent)).await;
     let mut answers = answers.map_err(|status| from_status(node, &status, false))?.into_inner();
     let first = answers.message().await.map_err(|status| from_status(node, &status, false))?;
@@ -137,7 +137,7 @@ pub async fn begin(node: &NodeId, channel: Channel, load: ForwardedLoad) -> Resu
     Ok(LoadThere { known, parts, outcome: Mutex::new(outcome.boxed()) })
 }
 
-/// The outcome of a load in its last answer. Without one the rows may have been written all the same: the node may have ended in between.
+/// The outcome of a load in its last answer. Without that answer the rows may still have been written: the node may have ended afterwards.
 fn outcome_of(node: &NodeId, answer: Option<PutResult>) -> Result<Ingested, QueryError> {
     let read = |answer: PutResult| AnswerMessage::decode(answer.app_metadata);
     let answer = answer.map(read).transpose().map_err(|error| not_confirmed(node, &error.to_string()))?;
@@ -145,7 +145,7 @@ fn outcome_of(node: &NodeId, answer: Option<PutResult>) -> Result<Ingested, Quer
     done.ok_or_else(|| not_confirmed(node, "its answers ended before the outcome of the load"))
 }
 
-/// The head with the schema, the rows, and after the last of them the end. Without the end the other node gives the load up.
+/// The messages of a load: the head with the schema, the rows, and the end. Without the end the other node gives the load up.
 fn to_messages(
     head: Vec<u8>,
     schema: SchemaRef,
@@ -156,7 +156,7 @@ fn to_messages(
         match parts.recv().await? {
             LoadPart::Rows(batch) => Some((Ok(batch), (parts, ended))),
             LoadPart::End { rejected } => {
-                // The receiver is the rest of this stream.
+                // The receiver is chained to this stream, and lives as long.
                 let _ = ended.take()?.send(rejected);
                 None
             }
@@ -183,7 +183,7 @@ fn to_messages(
 /// The answers of a load that another node sends.
 type Answers = BoxStream<'static, Result<PutResult, QueryError>>;
 
-/// Takes a load.
+/// Takes a load that another node sends.
 ///
 /// # Errors
 /// The request is damaged, or the load is refused.
@@ -224,7 +224,7 @@ fn to_part(
     batch.map(LoadPart::Rows).map_err(QueryError::internal)
 }
 
-/// The node that sends a load is gone, or its client is.
+/// The error of a load whose sending node, or the client of that node, is gone.
 fn broken_off(from: &NodeId, status: &Status) -> QueryError {
     let message = format!("node `{from}` broke off the load that it sent: {}", status.message());
     QueryError::new(ErrorKind::Cancelled, message)

@@ -1,4 +1,4 @@
-//! The connecting end.
+//! The connecting end of connections between nodes.
 
 use std::collections::HashMap;
 use std::io;
@@ -36,7 +36,7 @@ struct Peer {
 }
 
 impl Peers {
-    /// Those of a node with this identity, served on `runtime`.
+    /// The connections of a node with this identity, served on `runtime`.
     pub fn new(identity: &Identity, runtime: Handle) -> Self {
         Self { tls: Arc::clone(&identity.client), runtime, known: Mutex::default() }
     }
@@ -61,7 +61,7 @@ impl Peers {
         })?;
         let connector = TlsConnector::from(Arc::clone(&self.tls));
         let address = address.to_owned();
-        // The scheme is only what the library asks for: the connector encrypts.
+        // The library wants an address with a scheme. The connector encrypts, whatever the scheme says.
         let endpoint =
             Endpoint::from_shared(format!("http://{}", name_of(node))).map_err(io::Error::other)?;
         let endpoint = endpoint
@@ -89,7 +89,7 @@ impl Peers {
                 Ok::<_, io::Error>(TokioIo::new(stream?))
             }
         });
-        // The connection's tasks are spawned where it is made.
+        // The library spawns the connection's tasks on the runtime that is entered here.
         let _on = self.runtime.enter();
         Ok(endpoint.connect_with_connector_lazy(connect))
     }
@@ -99,7 +99,7 @@ impl Peers {
 ///
 /// The library takes the requests that wait for a connection one after the other, and makes an attempt for each. To a node that is cut off,
 /// the twentieth would wait for a minute. So an attempt that failed after a while is not repeated for as long as it took: requests
-/// fail for its reason meanwhile. One that was refused at once may be repeated at once.
+/// fail for its reason meanwhile. An attempt that was refused at once may be repeated at once.
 #[derive(Debug, Default)]
 struct Attempts(Mutex<Option<Failed>>);
 
@@ -115,7 +115,7 @@ impl Attempts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fails as the last attempt did, as long as that counts.
+    /// Fails with the error of the last attempt while that attempt must not be repeated.
     fn check(&self) -> io::Result<()> {
         match self.failed().as_ref().filter(|failed| Instant::now() < failed.until) {
             Some(failed) => Err(io::Error::new(failed.kind, failed.reason.clone())),

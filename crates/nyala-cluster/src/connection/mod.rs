@@ -22,9 +22,9 @@ const PING_WITHIN: Duration = Duration::from_secs(4);
 const TAKEN_WITHIN: Duration = PING_EVERY.saturating_add(PING_WITHIN);
 /// How long a connection may take, its handshakes included.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
-/// Bytes on their way for one request: memory of a reader that stops.
+/// Flow-control window of one request, in bytes: as much memory is taken for a reader that stops.
 const STREAM_WINDOW: u32 = 1 << 20;
-/// Bytes on their way for all requests. Requests share it, so that it must not be used up by those that stop reading.
+/// Flow-control window of a connection, in bytes. All its requests share it, and those that stop reading must not use it up.
 const CONNECTION_WINDOW: u32 = 1 << 30;
 /// Requests that may be given up at once: each resets its stream, which the peer would take for an attack otherwise.
 const MAX_RESETS: usize = 1 << 20;

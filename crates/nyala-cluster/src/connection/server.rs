@@ -1,4 +1,4 @@
-//! The listening end.
+//! The listening end of connections between nodes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ const HANDSHAKES: usize = 64;
 /// Connections that the system accepts before this process does.
 const BACKLOG: u32 = 128;
 
-/// The address that other nodes will connect to. Until [`Self::listen`] the system refuses their connections, so that none waits for a
+/// The address that other nodes will connect to. Until [`Self::listen`] the system refuses their connections, so that no node waits for a
 /// process that starts.
 #[derive(Debug)]
 pub struct Listener {
@@ -55,13 +55,13 @@ impl Listener {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
-        // Connections of the process before this one may still be on their way out.
+        // Connections of the previous process may still be closing.
         tcp.set_reuseaddr(true)?;
         tcp.bind(address)?;
         Ok(Self { tcp, tls: Arc::clone(&identity.server) })
     }
 
-    /// The address, with its port also if 0 was asked for.
+    /// The address; if it was asked for with port 0, the port is the one that the system chose.
     ///
     /// # Errors
     /// The socket is closed.
@@ -164,7 +164,7 @@ struct NodeStream {
 }
 
 impl NodeStream {
-    /// The outcome of writing, or that the node has taken nothing for too long.
+    /// The outcome of writing, or an error if the node has taken nothing for too long.
     fn taken<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.fails = None;
@@ -228,7 +228,7 @@ mod tests {
         Identity::new(secret, &NodeId(name.to_owned())).unwrap()
     }
 
-    /// Whether node `n1` accepts a client that means node `meant`, and whether the client takes it for that node.
+    /// Whether node `n1` accepts a client that wants to connect to node `meant`, and whether the client accepts `n1` as that node.
     async fn shaken(client: ClientConfig, meant: &str) -> (bool, bool) {
         let address = "127.0.0.1:0".parse().unwrap();
         let listener = Listener::bind(address, &identity(SECRET, "n1")).unwrap();

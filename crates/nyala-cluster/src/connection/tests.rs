@@ -127,7 +127,7 @@ fn identity(name: &str) -> Identity {
     Identity::new(SECRET, &NodeId(name.to_owned())).unwrap()
 }
 
-/// Node `n1` gives these answers, on this runtime; its address.
+/// Starts node `n1`, which gives these answers, on this runtime. Returns its address.
 fn served(answers: &Answers) -> SocketAddr {
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), &identity("n1")).unwrap();
     let address = listener.address().unwrap();
@@ -136,7 +136,7 @@ fn served(answers: &Answers) -> SocketAddr {
     address
 }
 
-/// The same on one thread of its own.
+/// Starts node `n1` as [`served`] does, on a thread of its own.
 fn served_apart(answers: &Answers) -> SocketAddr {
     let (sender, receiver) = mpsc::channel();
     let answers = answers.clone();
@@ -160,7 +160,7 @@ fn request(what: &str) -> Request<Body> {
     Request::post(format!("/nyala.Test/{what}")).body(Body::empty()).unwrap()
 }
 
-/// The answer, which has begun.
+/// Sends a request, and returns its answer, which has begun.
 async fn ask(channel: &Channel, what: &str) -> Body {
     let answer = channel.clone().oneshot(request(what));
     let answer = tokio::time::timeout(PATIENCE, answer).await.expect("the request waits for others");
@@ -201,7 +201,7 @@ async fn answers_that_are_not_read_take_little_and_hold_up_no_others() {
     let given = || answers.given.load(Ordering::SeqCst);
     eventually("each has filled its window", PATIENCE, || given() >= UNREAD * MIB).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // The window, and what the library holds ready to be sent.
+    // Each request takes its window of 1 MiB, and what the library holds ready to be sent.
     assert!(given() < UNREAD * 2 * MIB, "{} bytes are on their way to readers that stopped", given());
     read(&mut ask(&channel, "endless").await, 8 * MIB).await.unwrap();
     eventually("the end of the one that was read", PATIENCE, || answers.open() == unread.len()).await;
@@ -240,7 +240,7 @@ async fn requests_that_are_given_up_together_do_not_end_the_connection() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     answers.is_let_go.store(true, Ordering::SeqCst);
     held.await.unwrap().unwrap();
-    // More than came without being read.
+    // More bytes than arrived before they were read: the connection still works.
     read(&mut kept, 4 * MIB).await.unwrap();
     eventually("many were given up together", PATIENCE, || answers.asked.load(Ordering::SeqCst) > 100).await;
 

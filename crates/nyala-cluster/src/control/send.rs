@@ -11,7 +11,7 @@ use crate::statement::{MAX_MESSAGE_BYTES, from_status};
 /// Asks a node. The caller bounds the time.
 ///
 /// # Errors
-/// As the node answers, or it was not reached; [`ErrorKind::Unconfirmed`](nyala_engine::ErrorKind) if the node may have carried out the request.
+/// The node's error, or it was not reached; [`ErrorKind::Unconfirmed`](nyala_engine::ErrorKind) if the node may have carried out the request.
 pub async fn ask(node: &NodeId, channel: Channel, control: &Control) -> Result<ControlAnswer, QueryError> {
     let mut client = FlightServiceClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
     let ends_something = control.action != ControlAction::ListQueries;
@@ -19,7 +19,7 @@ pub async fn ask(node: &NodeId, channel: Channel, control: &Control) -> Result<C
     let mut answers = client.do_action(to_action(control)).await.map_err(failed)?.into_inner();
     match answers.message().await.map_err(failed)? {
         Some(answer) => from_body(&answer.body),
-        // It may have ended something.
+        // The node may have ended a statement or a job.
         None if ends_something => Err(not_confirmed(node, "it answered nothing")),
         None => Err(not_reached(node, "it answered nothing")),
     }

@@ -28,14 +28,14 @@ struct Given {
 impl Given {
     fn bytes(self, now: Instant) -> f64 {
         let age = now.saturating_duration_since(self.at).as_secs_f64();
-        // Parts of a byte tell nothing.
+        // Loads that have decayed to less than a byte count as equal.
         (self.bytes * (-age / HALF_LIFE.as_secs_f64()).exp2()).floor()
     }
 }
 
 impl Balance {
-    /// The number of the node that gets a query that reads so many bytes: of those that were not given more than their part, the one
-    /// that is the home of the most bytes of the query's files. `at_home` has the bytes of each node. None if there are no nodes.
+    /// Chooses the node that gets a query that reads `bytes`, and returns its number: of the nodes that were not given more than their part,
+    /// the one that is the home of the most bytes of the query's files. `at_home` has the bytes of each node. None if there are no nodes.
     pub fn choose(&self, nodes: &[NodeId], at_home: &[u64], bytes: u64, now: Instant) -> Option<usize> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|node, _| nodes.contains(node));
@@ -50,7 +50,7 @@ impl Balance {
     }
 }
 
-/// 0 of no values.
+/// The mean of values; 0 if there are none.
 fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let count = values.len().max(1) as f64;
     values.sum::<f64>() / count

@@ -1,4 +1,4 @@
-//! The connections over which parts of queries travel: those that the nodes have anyway.
+//! The connections over which parts of queries travel. They are the ones that the nodes have for all their requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,7 +39,7 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Over the connections of this node.
+    /// Channels over the connections of this node.
     pub fn new(peers: Arc<Peers>) -> Self {
         Self { peers, broken: Arc::default() }
     }
@@ -72,8 +72,8 @@ impl ChannelResolver for Channels {
     }
 }
 
-/// The connection to one node. Where it breaks, the error names the node, and the node is avoided for a while. Errors of the engine below
-/// there name the node, too.
+/// The connection to one node. If it breaks, the error names the node, and the node is avoided for a while. Errors of
+/// datafusion-distributed on that node name it, too.
 #[derive(Clone)]
 struct NodeChannel {
     channel: Channel,
@@ -111,7 +111,7 @@ impl NodeChannel {
 fn name_node(node: &NodeId, headers: &mut HeaderMap) {
     let failed = Status::from_header_map(headers).filter(|status| status.code() != Code::Ok);
     if let Some(error) = failed.and_then(|status| of_library(node, &status)) {
-        // It fails only for texts that are no header.
+        // Adding fails only for texts that cannot be a header.
         let _ = to_status(&error).add_header(headers);
     }
 }

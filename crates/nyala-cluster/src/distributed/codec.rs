@@ -25,7 +25,7 @@ struct ScanMessage {
     schema: String,
     #[prost(string, tag = "2")]
     table: String,
-    /// As DataFusion encodes it.
+    /// The scan, as DataFusion encodes it.
     #[prost(bytes = "vec", tag = "3")]
     scan: Vec<u8>,
     /// The tag of each file; empty for none.
@@ -33,13 +33,13 @@ struct ScanMessage {
     tags: Vec<String>,
 }
 
-/// What an operator forgets, as a byte.
+// The claims that a `ForgetExec` forgets, each as a byte.
 const ORDER: u8 = 1;
 const VALUES: u8 = 2;
 const EVERYTHING: u8 = 3;
 
 /// Sends scans of shared files, and operators that forget claims of their input. The node that gets a scan puts its own readers
-/// in. Of marks only the input arrives.
+/// in. Of an operator that is a mark (`measure.rs`), only the input arrives.
 #[derive(Debug)]
 pub struct Codec;
 
@@ -51,7 +51,7 @@ impl PhysicalExtensionCodec for Codec {
         task: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // A scan has none.
+        // A scan has no input, and every other operator that is sent has one.
         if let [input] = inputs {
             let input = Arc::clone(input);
             return match bytes {
@@ -115,7 +115,7 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// For a session with the functions of `task`, as every node has one.
+    /// Checks for a session with the functions of `task`, which every node has.
     pub fn new(task: Arc<TaskContext>) -> Self {
         Self { task }
     }
@@ -217,10 +217,10 @@ mod tests {
         let other = lower.as_ref().clone().with_aliases(["small"]);
         assert_eq!(other.name(), lower.name());
         assert!(sent(&lower) && !sent(&other));
-        // It gives another value at each call, or acts on a session that the other node has not.
+        // A volatile function gives another value at each call, or acts on its session, which the other node does not have.
         assert!(!sent(&task.udf("uuid").unwrap()));
 
-        // Of other window functions IGNORE NULLS is left out.
+        // `lead` would arrive without its IGNORE NULLS.
         let sent = |function: &WindowUDF| checks.try_encode_udwf(function, &mut Vec::new()).is_ok();
         assert!(sent(&task.udwf("row_number").unwrap()) && !sent(&task.udwf("lead").unwrap()));
     }
@@ -237,7 +237,7 @@ mod tests {
         let message = ScanMessage::decode(bytes.as_slice()).unwrap();
         assert_eq!((message.schema.as_str(), message.table.as_str()), ("mart", "sales"));
         assert_eq!(message.tags, ["\"a1\"", ""]);
-        // It is read only in the session of its statement, which has the readers of this node.
+        // A scan is decoded only in the session of its statement, which has the readers of this node.
         let task = SessionContext::new().task_ctx();
         let error = Codec.try_decode(&bytes, &[], &task, &converter).unwrap_err().to_string();
         assert!(error.contains("a scan came without its statement"), "{error}");

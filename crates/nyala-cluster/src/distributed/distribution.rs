@@ -40,7 +40,7 @@ use super::whole::{WholeOn, as_one_task, bytes_at_home, bytes_read};
 use super::windows::sorted_by_all_keys;
 use super::{headers, measure, once, portable};
 
-/// Bytes that a node takes ahead from each task of another: memory that no pool limits.
+/// Bytes that a node receives ahead from each task of another: memory that no pool limits.
 const BYTES_AHEAD: usize = 4 << 20;
 
 /// The placement of queries on this node.
@@ -60,7 +60,7 @@ impl fmt::Debug for Distribution {
 }
 
 impl Distribution {
-    /// Of a node that others reach at `address`; `worker` does its own part.
+    /// The placement of a node that others reach at `address`; `worker` does this node's own part.
     pub fn new(own: NodeId, address: String, channels: Channels, worker: Worker) -> Self {
         let builder = SessionStateBuilder::new().with_query_planner(Arc::new(AsPlanned));
         let state = builder.with_distributed_planner().build();
@@ -68,7 +68,7 @@ impl Distribution {
         Self { own, address, channels, worker, planner, balance: Balance::default() }
     }
 
-    /// The query, divided; the reason if it is not.
+    /// The query, divided among the nodes, or the reason why it is not.
     async fn divided(&self, query: &PlannedQuery<'_>) -> Result<std::result::Result<Placed, String>> {
         let plan = &query.plan;
         if !portable::reads_shared_files(plan.as_ref()) {
@@ -104,8 +104,8 @@ impl Distribution {
         self.placed(divided, &state, query.is_measured, names.join(", ")).map(Ok)
     }
 
-    /// The query, as one node does all of it, for this reason. Queries over the same files meet there as far as that node is not
-    /// given too much; what another one lacks then, its cache takes from the first.
+    /// Places all of the query on one node, for this reason. Queries over the same files go to the same node until it was given too much to
+    /// read; a node that is chosen then asks that node's cache for the blocks that its own lacks.
     fn on_one(
         &self,
         plan: Arc<dyn ExecutionPlan>,
@@ -218,12 +218,12 @@ impl Placement for Distribution {
     }
 }
 
-/// How the engine below divides a query, and sends rows.
+/// How datafusion-distributed divides a query, and sends rows.
 fn options(is_measured: bool) -> DistributedConfig {
     let mut options = DistributedConfig::default();
-    // Its tasks would be fewer than the nodes, and parts of files away from home.
+    // With isolated inputs, a UNION would have fewer tasks than there are nodes, and parts of files would be read away from their homes.
     options.children_isolator_unions = false;
-    // The same, if tasks were counted while the query runs; and EXPLAIN could not show them.
+    // Tasks that are counted while the query runs may be fewer than the nodes, too, and EXPLAIN could not show them.
     options.dynamic_task_count = false;
     options.collect_metrics = is_measured;
     "none".clone_into(&mut options.compression);
@@ -255,7 +255,7 @@ pub fn is_boundary(operator: &dyn ExecutionPlan) -> bool {
     operator.is_network_boundary()
 }
 
-/// The operators to be divided, on their way through the engine below, which takes a logical plan.
+/// The operators to be divided, on their way through datafusion-distributed, which takes a logical plan.
 #[derive(Debug)]
 struct Given(Arc<dyn ExecutionPlan>);
 
@@ -284,9 +284,9 @@ pub struct PlannedForNodes;
 impl SessionExtension for PlannedForNodes {
     fn configure(&self, mut builder: SessionStateBuilder) -> Result<SessionStateBuilder> {
         let options = builder.config().get_or_insert_default().options_mut();
-        // The engine below knows no operators that evaluate a subquery within an expression.
+        // datafusion-distributed knows no operators that evaluate a subquery within an expression.
         options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
-        // A scan in one partition may not be divided.
+        // A scan that is planned in one partition cannot always be divided (`portable::widened`).
         options.optimizer.repartition_file_min_size = 0;
         options.execution.target_partitions = options.execution.target_partitions.max(2);
         Ok(builder)
@@ -326,7 +326,7 @@ mod tests {
         }
     }
 
-    /// The engine below asks for the nodes when it plans a query and again when it routes the tasks, which would be more or fewer then.
+    /// datafusion-distributed asks for the nodes when it plans a query and again when it routes the tasks: by then there may be more or fewer.
     #[tokio::test]
     async fn planning_and_routing_know_the_same_nodes() {
         let all = ["a", "b", "c"].map(|name| NodeEntry {
@@ -358,7 +358,7 @@ mod tests {
         let planned = get_distributed_worker_resolver(&config).unwrap().get_urls().unwrap();
         assert_eq!(planned.len(), 3);
 
-        // A connection breaks in between.
+        // A connection breaks between planning and routing.
         channels.note_broken(&NodeId("b".to_owned()));
         assert_eq!(distribution.nodes(&query.executors).len(), 2, "the next query does without it");
         assert_eq!(get_distributed_worker_resolver(&config).unwrap().get_urls().unwrap(), planned);

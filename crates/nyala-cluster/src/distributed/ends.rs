@@ -1,4 +1,4 @@
-//! The end of the rows of the node that answers: what other nodes fail with afterwards concerns no row.
+//! Notes when the node that answers has all rows of a query: errors of other nodes after that concern no row.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Stream for Rows {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = ready!(self.rows.poll_next_unpin(context));
         match &next {
-            // The error is not yet told when the end comes.
+            // Rows that failed end, too: that end must not hide the error.
             Some(Err(_)) => self.has_failed = true,
             None if !self.has_failed => self.has_ended.store(true, Ordering::Release),
             Some(Ok(_)) | None => {}

@@ -1,4 +1,4 @@
-//! Errors of parts of queries. The engine below knows only their texts after one hop, so that what a client is told travels
+//! Errors of parts of queries. datafusion-distributed knows only their texts after one hop, so that what a client is told travels
 //! within the text.
 
 use std::error::Error;
@@ -18,7 +18,7 @@ const MARK: &str = "nyala-error:";
 /// Part of datafusion-distributed's error for a task whose plan did not arrive within ten seconds.
 const LATE: &str = "while waiting for the plan to be set by the coordinator";
 
-/// The error of a part as it travels.
+/// The error of a part, in the form in which it travels. It is transient if the part had no memory because other statements held it.
 pub fn of_part(error: DataFusionError, part: &Fragment) -> DataFusionError {
     let lacked_memory = part.lacked_memory(&error);
     let error = from_any(error);
@@ -26,7 +26,7 @@ pub fn of_part(error: DataFusionError, part: &Fragment) -> DataFusionError {
     to_text(QueryError { transient, ..error }.into())
 }
 
-/// The error as it travels.
+/// An error in the form in which it travels: a text that begins with the mark.
 pub fn to_text(error: DataFusionError) -> DataFusionError {
     let error = from_any(error);
     DataFusionError::Execution(format!("{MARK}{}", BASE64_STANDARD_NO_PAD.encode(error_to_bytes(&error))))
@@ -40,7 +40,7 @@ pub fn from_any(error: DataFusionError) -> QueryError {
                 return found;
             }
         }
-        // Without a name it is of the node itself.
+        // Errors of other nodes got the node's name from `of_library`: a text that still has this phrase comes from this node.
         Innermost::Text(text) if text.contains(LATE) => return late("a node"),
         Innermost::Status(status) => return from_status(&NodeId::default(), status, false),
         Innermost::Text(_) | Innermost::Other => {}
@@ -59,7 +59,7 @@ pub fn of_library(node: &NodeId, status: &Status) -> Option<QueryError> {
     is_late.then(|| late(&format!("node `{node}`")))
 }
 
-/// A part of a query was asked for, and its plan had not come within ten seconds.
+/// The error of a part of a query that was asked for, and whose plan had not come within ten seconds.
 fn late(node: &str) -> QueryError {
     let message = format!("{node} was too busy to begin its part of the query in time");
     QueryError { transient: true, ..QueryError::new(ErrorKind::Unreadable, message) }
@@ -76,7 +76,7 @@ fn marked(text: &str) -> Option<QueryError> {
     error_from_bytes(&BASE64_STANDARD_NO_PAD.decode(text.strip_prefix(MARK)?).ok()?)
 }
 
-/// What an error is within what the engine below has put around it.
+/// The innermost cause of an error, below the layers that datafusion-distributed has put around it.
 enum Innermost<'a> {
     Text(&'a str),
     Status(&'a Status),
@@ -109,7 +109,7 @@ fn innermost_of<'a>(error: &'a (dyn Error + 'static)) -> Innermost<'a> {
     Innermost::Other
 }
 
-/// This node can do no part of a query now: the node that asks does without it.
+/// The error of a node that can do no part of a query now; the node that asks does without it.
 pub fn not_ready(own: &NodeId) -> QueryError {
     not_reached(own, "it is starting or stopping")
 }
@@ -124,7 +124,7 @@ mod tests {
     fn an_error_is_the_same_after_any_number_of_hops() {
         let error = QueryError::new(ErrorKind::ResourcesExhausted, "too much: a/b+c=").hint("less");
         let sent = to_text(to_text(error.clone().into()));
-        // What the engine below makes of it on the way.
+        // datafusion-distributed wraps the error on its way.
         let text = sent.to_string();
         let arrived = DataFusionError::Shared(Arc::new(sent.context("stage 3")));
         let found = from_any(DataFusionError::External(Box::new(arrived)));

@@ -21,23 +21,23 @@ struct Parts {
 }
 
 impl Executors {
-    /// Of nodes that are all reached.
+    /// The executors of a query; this node must have reached all of them.
     pub fn new(nodes: &[NodeEntry]) -> Result<Self> {
         let urls = nodes.iter().map(|node| url_of(&node.id, &node.address)).collect::<Result<_>>()?;
         Ok(Self(Arc::new(Parts { urls, homes: Homes::among(nodes.iter().map(|node| &node.id)) })))
     }
 
-    /// How many there are.
+    /// Number of nodes.
     pub fn count(&self) -> usize {
         self.0.urls.len()
     }
 
-    /// Their URLs.
+    /// The URLs of the nodes.
     pub fn urls(&self) -> &[Url] {
         &self.0.urls
     }
 
-    /// Which of them reads which part of a file.
+    /// Which node reads which part of a file.
     pub fn homes(&self) -> &Homes {
         &self.0.homes
     }
@@ -55,7 +55,7 @@ pub fn url_of(node: &NodeId, address: &str) -> Result<Url> {
     url.map_err(|error| datafusion::common::exec_datafusion_err!("node `{node}` has no usable name: {error}"))
 }
 
-/// The node, and its address.
+/// The node that a URL names, and its address.
 pub fn node_of(url: &Url) -> Option<(NodeId, &str)> {
     let node = url.host_str().filter(|_| url.scheme() == SCHEME)?;
     Some((NodeId(node.to_owned()), url.path().strip_prefix('/')?))

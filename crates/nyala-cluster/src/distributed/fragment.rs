@@ -29,7 +29,7 @@ pub fn in_scope(plan: Arc<dyn ExecutionPlan>, fragment: &Arc<Fragment>) -> Resul
 }
 
 /// The operators of a task with such a head. The operator that divides rows among the tasks of the next stage stays on top, where
-/// the engine below looks for it.
+/// datafusion-distributed looks for it.
 pub fn with_head(plan: Arc<dyn ExecutionPlan>, head: impl Pass) -> Result<Arc<dyn ExecutionPlan>> {
     let within = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
         Arc::new(PassExec::new(Arc::clone(input), head))
@@ -73,7 +73,7 @@ impl Pass for InScope {
 
 struct Rows {
     schema: SchemaRef,
-    /// None once they have ended.
+    /// The rows of the operators; none once they have ended.
     rows: Option<SendableRecordBatchStream>,
     must_end: BoxFuture<'static, DataFusionError>,
     fragment: Arc<Fragment>,
@@ -90,7 +90,7 @@ impl Stream for Rows {
             Poll::Pending => this.fragment.scope().call(|| rows.poll_next_unpin(context)),
         };
         if let Poll::Ready(None | Some(Err(_))) = polled {
-            // Dropped in the scope, so that the memory of the operators is subtracted from the statement's account.
+            // The operators are dropped in the scope, so that their memory is subtracted from the statement's account.
             let rows = this.rows.take();
             this.fragment.scope().call(|| drop(rows));
         }

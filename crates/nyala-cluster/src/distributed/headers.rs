@@ -10,7 +10,7 @@ use tonic::codegen::http::{HeaderMap, HeaderValue};
 use crate::statement::{ClientMessage, SettingMessage};
 
 const STATEMENT: &str = "nyala-statement";
-/// How much work the statement is: decides the threads before anything else is read.
+/// Header of the cost class of the statement, which decides the threads before anything else is read.
 const CLASS: &str = "nyala-class";
 /// Longest text of a statement that is sent along, in bytes: it is for lists only.
 const TEXT_BYTES: usize = 1024;
@@ -74,7 +74,7 @@ pub fn sent_on(headers: &HeaderMap) -> HeaderMap {
     own.filter_map(|name| Some((name.parse().ok()?, headers.get(name)?.clone()))).collect()
 }
 
-/// How much work a request is for. What names no class is long.
+/// The cost class of a request; a request that names none counts as long.
 pub fn class_of(headers: &HeaderMap) -> CostClass {
     let name = headers.get(CLASS).and_then(|value| value.to_str().ok());
     CLASSES.iter().find(|(_, known)| Some(*known) == name).map_or(CostClass::Long, |(class, _)| *class)
@@ -83,7 +83,7 @@ pub fn class_of(headers: &HeaderMap) -> CostClass {
 /// The statement of a request.
 ///
 /// # Errors
-/// The request names none.
+/// The request names no statement.
 pub fn read(headers: &HeaderMap) -> Result<StatementPart, QueryError> {
     let bytes = headers.get(STATEMENT).and_then(|value| BASE64_STANDARD_NO_PAD.decode(value).ok());
     let message = bytes.and_then(|bytes| PartMessage::decode(bytes.as_slice()).ok());

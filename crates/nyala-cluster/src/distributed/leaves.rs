@@ -26,7 +26,7 @@ pub fn task_count(event: DesiredTaskCountEvent<'_>) -> Option<Result<DesiredTask
         return Some(Ok(DesiredTaskCountEventResponse::desired(1)));
     }
     let scan = SharedScan::of(event.plan.as_ref())?;
-    // It was not widened, because an operator above relies on it.
+    // A scan still has one partition if an operator above relies on that (`portable::widened`).
     let one_place = event.plan.output_partitioning().partition_count() == 1 || scan.files().is_none();
     Some(Ok(match one_place {
         true => DesiredTaskCountEventResponse::maximum(1),
@@ -34,7 +34,7 @@ pub fn task_count(event: DesiredTaskCountEvent<'_>) -> Option<Result<DesiredTask
     }))
 }
 
-/// The leaf of each task.
+/// The leaves of a stage, one for each task.
 pub fn divide(event: ScaleUpLeafNodeEvent<'_>) -> Option<Result<ScaleUpLeafNodeEventResponse>> {
     let executors = event.session_config.get_extension::<Executors>()?;
     let scan = SharedScan::of(event.plan.as_ref())?;
@@ -75,7 +75,7 @@ fn divided(
     Ok(ScaleUpLeafNodeEventResponse::new(Arc::new(leaf)))
 }
 
-/// The parts of a file with the numbers of their homes; neighbours of one home as one.
+/// The parts of a file with the numbers of their homes; neighbouring parts of one home are joined.
 pub fn parts_of(file: &PartitionedFile, store: &str, executors: &Executors) -> Vec<(usize, PartitionedFile)> {
     let size = file.object_meta.size;
     let placed = PlacedFile::new(&format!("{store}{}", file.object_meta.location));
@@ -98,7 +98,7 @@ pub fn parts_of(file: &PartitionedFile, store: &str, executors: &Executors) -> V
     parts.into_iter().map(part).collect()
 }
 
-/// Parts in so many groups of about as many bytes.
+/// Divides parts into groups of about equally many bytes.
 pub fn in_groups(mut parts: Vec<PartitionedFile>, groups: usize) -> Vec<Vec<PartitionedFile>> {
     let mut filled: Vec<(u64, Vec<PartitionedFile>)> = vec![(0, Vec::new()); groups.max(1)];
     parts.sort_by_key(|part| std::cmp::Reverse(part.effective_size()));
@@ -112,7 +112,7 @@ pub fn in_groups(mut parts: Vec<PartitionedFile>, groups: usize) -> Vec<Vec<Part
 }
 
 /// The nodes of the tasks of a stage. Tasks are numbered like nodes; a single task runs at the home of the first file that it
-/// reads, and tasks that read none anywhere.
+/// reads, and tasks that read no file run on any node.
 pub fn route(event: RouteTasksEvent<'_>) -> Option<Result<RouteTasksEventResponse>> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let executors = event.task_ctx.session_config().get_extension::<Executors>()?;
@@ -203,7 +203,7 @@ mod tests {
         route(RouteTasksEvent { task_ctx, plan: &plan, task_count }).unwrap().unwrap().urls
     }
 
-    /// The engine below would begin with any node each time, and parts of files would be away from their homes.
+    /// datafusion-distributed would begin with any node each time, and parts of files would be away from their homes.
     #[test]
     fn a_task_runs_on_the_node_of_its_number() {
         let executors = executors(&["a", "b", "c"]);

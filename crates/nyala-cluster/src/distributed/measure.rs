@@ -1,8 +1,8 @@
 //! What the operators of a query did on all nodes, for EXPLAIN ANALYZE.
 //!
-//! The engine below gets the metrics of a task as a list in the order of its operators, and assigns them to the operators that were sent.
-//! A node puts further operators between those that it runs: a head, and places to yield. So the operators of a query that is measured are
-//! sent with marks at the same places. Only this node has the marks; of a mark, its input travels.
+//! datafusion-distributed gets the metrics of a task as a list in the order of its operators, and assigns them to the operators that were sent.
+//! A node puts further operators between those that it runs: a head, and places to yield. So the coordinator puts marks at the same places
+//! of the operators that it sends for a query that is measured. The marks stay on the coordinator; of a mark, only its input travels.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use super::fragment::with_head;
 /// After this long without the metrics of a task, the node that did it is taken for gone.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The place of a head that the node adds that runs the task.
+/// Marks the place where the node that runs a task adds its head.
 #[derive(Debug)]
 struct Head;
 
@@ -37,7 +37,7 @@ impl Pass for Head {
     }
 }
 
-/// Whether an operator only marks a place.
+/// Whether an operator is a mark.
 pub fn is_mark(operator: &dyn ExecutionPlan) -> bool {
     is_yield(operator) || operator.is::<PassExec<Head>>()
 }

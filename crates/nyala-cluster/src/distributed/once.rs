@@ -1,4 +1,4 @@
-//! Limits, and operators that want all rows in one place: they run once, not once a task.
+//! Limits, and operators that want all rows in one partition, run once, and not in every task of a stage.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use datafusion_distributed::{NetworkBoundaryExt, NetworkBroadcastExec, Stage};
 
 /// The plan with an operator for each limit that an exchange below a join has.
 ///
-/// The engine below makes such an exchange anew above the broadcast of the rows that a join collects, where each task of the join
+/// datafusion-distributed makes such an exchange anew above the broadcast of the rows that a join collects, where each task of the join
 /// takes as many rows as the limit says, and not the same ones:
 /// <https://github.com/datafusion-contrib/datafusion-distributed/issues/708>.
 pub fn limits_below_joins(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -23,7 +23,7 @@ pub fn limits_below_joins(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
         if !is_join(join.as_ref()) {
             return Ok(Transformed::no(join));
         }
-        // Either side: the engine below swaps the sides of some joins before.
+        // Both sides, because datafusion-distributed swaps the sides of some joins first.
         let sides = join.children().into_iter().map(limit_above).collect();
         let limited = replace_children_if_necessary(Arc::clone(&join), sides)?;
         let is_new = !Arc::ptr_eq(&limited, &join);
@@ -45,7 +45,7 @@ fn limit_above(side: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     }
 }
 
-/// Fails if a stage of several tasks has a limit, or an operator that wants all rows of its input in one partition. The engine below
+/// Fails if a stage of several tasks has a limit, or an operator that wants all rows of its input in one partition. datafusion-distributed
 /// gives one task to the stages in which it finds such an operator; it does not find limits within other operators, nor aggregations
 /// without an exchange below them.
 pub fn check(divided: &dyn ExecutionPlan) -> Result<()> {
@@ -65,9 +65,9 @@ fn check_tasks(plan: &dyn ExecutionPlan, tasks: usize) -> Result<()> {
     plan.children().into_iter().try_for_each(|child| check_tasks(child.as_ref(), tasks))
 }
 
-/// Whether an operator may run in each of several tasks, of which each has other rows.
+/// Whether an operator may run in several tasks, each over its own share of the rows.
 fn is_for_each_task(plan: &dyn ExecutionPlan) -> bool {
-    // Above several partitions, another operator limits the rows of all of them.
+    // A limit within each of several partitions is followed by an operator that limits all of their rows.
     let in_one = plan.properties().output_partitioning().partition_count() == 1;
     if in_one && plan.fetch().is_some() {
         return false;
@@ -77,7 +77,7 @@ fn is_for_each_task(plan: &dyn ExecutionPlan) -> bool {
     children.all(|(child, wanted)| !matches!(wanted, Distribution::SinglePartition) || is_broadcast(child))
 }
 
-/// Whether these are the rows that a join collects, all of them in each task.
+/// Whether an operator collects broadcast rows, as a join does: each task has all of them.
 fn is_broadcast(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let collected = plan.downcast_ref::<CoalescePartitionsExec>();
     collected.is_some_and(|collected| collected.input().is::<NetworkBroadcastExec>())

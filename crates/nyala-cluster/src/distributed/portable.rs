@@ -24,7 +24,7 @@ use nyala_cube::scan::SharedScan;
 use super::codec::Checks;
 use super::leaves::in_groups;
 
-/// Partitions of a scan that DataFusion planned with one.
+/// Partitions that a scan gets which DataFusion planned with one.
 const PARTITIONS: usize = 2;
 
 /// Whether all rows come from files that every node reaches. An aggregation over nothing gives a row, and would give one on each
@@ -90,8 +90,8 @@ fn look(plan: &dyn ExecutionPlan, leaf: &mut impl FnMut(&dyn ExecutionPlan)) {
     children.into_iter().for_each(|child| look(child.as_ref(), leaf));
 }
 
-/// The same operators over scans in several partitions where nothing above relies on there being one only. A scan in one partition
-/// cannot be divided: DataFusion lets operators that want all rows in one place do without an exchange over it.
+/// The plan with scans in several partitions where no operator above relies on there being only one. A scan in one partition
+/// cannot be divided: DataFusion puts no exchange between it and an operator that wants all rows in one partition.
 pub fn widened(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     widened_below(plan, true)
 }
@@ -107,7 +107,7 @@ fn widened_below(plan: Arc<dyn ExecutionPlan>, free: bool) -> Result<Arc<dyn Exe
     }
     let exchanges =
         plan.is::<RepartitionExec>() || plan.is::<CoalescePartitionsExec>() || plan.is::<UnionExec>();
-    // Over several partitions it would take as many rows of each.
+    // Over several partitions, an operator with a limit would take as many rows of each.
     let free = free && plan.fetch().is_none();
     let wanted = plan.input_distribution_requirements();
     let children = plan.children().into_iter().zip(wanted.per_child_distributions());

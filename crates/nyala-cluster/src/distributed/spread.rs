@@ -18,7 +18,7 @@ use nyala_engine::node_not_reached;
 use super::channels::Channels;
 use super::errors::{from_any, is_own_lack_of_memory};
 
-/// Gives the errors of other nodes their first form.
+/// The root operator. It turns errors of other nodes, which arrive as text, into the errors that they were.
 #[derive(Debug)]
 pub struct SpreadExec {
     input: Arc<dyn ExecutionPlan>,
@@ -28,7 +28,7 @@ pub struct SpreadExec {
 }
 
 impl SpreadExec {
-    /// Over the operator that sends the parts. `has_ended` tells when the operators of this node have given all rows.
+    /// The root over the operator that sends the parts. `has_ended` tells when the operators of this node have given all rows.
     pub fn new(input: Arc<dyn ExecutionPlan>, channels: Channels, has_ended: Arc<AtomicBool>) -> Self {
         Self { input, channels, has_ended }
     }
@@ -87,7 +87,7 @@ impl ExecutionPlan for SpreadExec {
                 return error;
             }
             let error = from_any(error);
-            // A node may have found it that is only asked by others.
+            // The connection may have broken between two other nodes, and this node has not noticed.
             if let Some(node) = node_not_reached(&error) {
                 channels.note_broken(&node);
             }

@@ -1,4 +1,4 @@
-//! Requests for parts of queries, handled on the threads that compute. Those that serve connections answer pings meanwhile.
+//! Requests for parts of queries, handled on the threads that compute. The threads that serve connections answer pings meanwhile.
 
 use std::convert::Infallible;
 use std::sync::{Arc, OnceLock, Weak};
@@ -19,7 +19,7 @@ use super::errors::not_ready;
 use super::headers::class_of;
 use crate::statement::to_status;
 
-/// A service of HTTP/2 requests that answers each, also with its errors.
+/// A service that answers every HTTP/2 request: its errors are answers, too.
 pub trait PartService:
     Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
     + NamedService
@@ -40,7 +40,7 @@ impl<S> PartService for S where
 {
 }
 
-/// A service whose requests are handled on the threads of the class of their statement, and what they spawn there, too.
+/// A service whose requests, and the tasks that they spawn, run on the threads for the cost class of their statement.
 #[derive(Clone)]
 pub struct OnThreads<S> {
     own: NodeId,
@@ -111,7 +111,7 @@ fn cut_is_error(body: Body, own: NodeId, are_gone: impl Fn() -> bool + Send + 's
         if let Some(trailers) = frame.trailers_mut()
             && are_gone()
         {
-            // It fails only for texts that are no header.
+            // Adding fails only for texts that cannot be a header.
             let _ = to_status(&not_ready(&own)).add_header(trailers);
         }
         frame

@@ -19,12 +19,12 @@ use super::scan::HomeScanExec;
 /// Usual length of values that have no fixed one.
 const TEXT_BYTES: usize = 16;
 
-/// The executor that does all of a query, by its number; for the sessions in which the query is routed.
+/// The number of the executor that does all of a query, as an extension of the session in which the query is routed.
 #[derive(Debug, Clone, Copy)]
 pub struct WholeOn(pub usize);
 
-/// The operators of a query as the only task of one stage, with nothing but the way to it in this node's own stage. The planner
-/// of the engine below would leave a single task where it is.
+/// The operators of a query as the only task of one stage; this node's own stage only receives its rows. The planner of
+/// datafusion-distributed would leave a single task on this node.
 pub fn as_one_task(plan: Arc<dyn ExecutionPlan>, is_measured: bool) -> Result<Arc<dyn ExecutionPlan>> {
     let mut plan = with_tables(plan)?;
     if plan.output_partitioning().partition_count() > 1 {
@@ -39,7 +39,7 @@ pub fn as_one_task(plan: Arc<dyn ExecutionPlan>, is_measured: bool) -> Result<Ar
     Ok(Arc::new(DistributedExec::new(boundary).with_metrics_collection(is_measured)))
 }
 
-/// The same operators over scans that know their tables.
+/// The plan with scans that know their tables.
 fn with_tables(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     if let Some(scan) = SharedScan::of(plan.as_ref()) {
         let (table, tags) = (scan.table.clone(), scan.tags());
@@ -50,7 +50,7 @@ fn with_tables(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     replace_children_if_necessary(plan, children)
 }
 
-/// Bytes that the query's scans read: of each row the usual width of the columns that are wanted.
+/// Bytes that the query's scans read: the estimated rows, times the usual width of the columns that are read.
 pub fn bytes_read(plan: &dyn ExecutionPlan) -> u64 {
     if SharedScan::of(plan).is_some() {
         let known = plan.statistics_from_inputs(&[], &StatisticsArgs::new()).ok();

@@ -15,7 +15,7 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 type Keys = Vec<Arc<dyn PhysicalExpr>>;
 
-/// The plan with such sorts.
+/// The plan with sorts below windows that have all keys of the windows.
 pub fn sorted_by_all_keys(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         let keys = keys_of(node.as_ref());

@@ -1,4 +1,4 @@
-//! Doing parts of other nodes' queries.
+//! Runs parts of other nodes' queries.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_millis(400);
 pub struct Workers {
     own: NodeId,
     engine: Arc<OnceLock<Weak<Engine>>>,
-    /// Copies share their tasks.
+    /// Clones of a worker share its tasks.
     worker: Worker,
 }
 
@@ -59,13 +59,13 @@ impl Workers {
         Self { own, engine, worker }
     }
 
-    /// As a worker of the engine below.
+    /// The worker of datafusion-distributed.
     pub fn worker(&self) -> &Worker {
         &self.worker
     }
 
-    /// Lets go of tasks that have ended. The engine below keeps what it has removed from its list of tasks, with all that their
-    /// operators hold, until it looks at the list again, which on an idle node is never.
+    /// Frees tasks that have ended. datafusion-distributed keeps the tasks that it has removed from its list, with all that their
+    /// operators hold, until it reads the list again, which on an idle node is never.
     pub async fn sweep_ended_tasks(&self) {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -76,7 +76,7 @@ impl Workers {
         }
     }
 
-    /// Asks for a task that is never begun: it names no statement.
+    /// Makes datafusion-distributed read its list, with a request for a task that names no statement and is refused.
     async fn sweep(&self) {
         let Ok(nowhere) = url_of(&NodeId::default(), "nowhere") else { return };
         let request = SetPlanRequest {
@@ -93,7 +93,7 @@ impl Workers {
         nyala_runtime::drop_removed();
     }
 
-    /// As a service for other nodes.
+    /// The service that other nodes send tasks to.
     pub fn service(&self) -> OnThreads<impl PartService> {
         OnThreads::new(self.own.clone(), self.worker.clone().into_worker_server(), Arc::clone(&self.engine))
     }
@@ -108,7 +108,7 @@ struct Sessions {
 }
 
 impl Sessions {
-    /// The session of a task: that of its statement, with what the engine below adds.
+    /// The session of a task: the session of its statement, with what datafusion-distributed adds.
     async fn begin(&self, context: WorkerQueryContext) -> Result<SessionState> {
         let WorkerQueryContext { mut builder, headers } = context;
         let fragment = self.fragment(&headers).await?;
@@ -124,8 +124,8 @@ impl Sessions {
     }
 }
 
-/// The configuration that the engine below has begun, with the settings of a statement: that engine begins with defaults, by which functions
-/// would compute otherwise than on the node that was asked.
+/// The configuration that datafusion-distributed has begun, with the settings of a statement: it begins with defaults, and with these
+/// functions would compute otherwise than on the coordinator.
 fn with_settings(mut config: SessionConfig, statement: &ConfigOptions) -> Result<SessionConfig> {
     let distributed = DistributedConfig::from_session_config(&config)?.clone();
     *config.options_mut() = statement.clone();
@@ -172,7 +172,7 @@ mod tests {
         let config = with_settings(begun, &statement).unwrap();
         let execution = &config.options().execution;
         assert_eq!(execution.time_zone.as_deref(), Some("Asia/Tokyo"));
-        // With it, a task would read files that another task reads, too.
+        // With work stealing, a task would read files that another task reads, too.
         assert!(!execution.enable_file_stream_work_stealing);
         assert_eq!(DistributedConfig::from_session_config(&config).unwrap().shuffle_batch_size, 77);
     }

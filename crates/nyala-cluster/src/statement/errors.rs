@@ -31,7 +31,7 @@ pub fn to_status(error: &QueryError) -> Status {
 /// Longest message that travels, in bytes: it may repeat a value of many megabytes, and travels in a header.
 const MESSAGE_BYTES: usize = 64 << 10;
 
-/// An error as it travels.
+/// An error as a message.
 pub fn error_to_bytes(error: &QueryError) -> Vec<u8> {
     let whole = &error.message;
     let message = ErrorMessage {
@@ -47,7 +47,7 @@ pub fn error_to_bytes(error: &QueryError) -> Vec<u8> {
     message.encode_to_vec()
 }
 
-/// The error that travelled; none if it is none.
+/// The error in a message; none if the bytes are no such message.
 pub fn error_from_bytes(bytes: &[u8]) -> Option<QueryError> {
     let told = ErrorMessage::decode(bytes).ok()?;
     let kind = serde_json::from_value(serde_json::Value::from(told.kind)).unwrap_or(ErrorKind::Internal);
@@ -72,8 +72,8 @@ pub fn from_status(node: &NodeId, status: &Status, changes: bool) -> QueryError 
     })
 }
 
-/// The innermost cause, which names the fault, and whether a connection was there; what is around the cause names the
-/// library's layers.
+/// The innermost cause, which names the fault, and whether a connection had been made. The causes around it name only layers of the
+/// library.
 fn cause_of(status: &Status) -> (String, bool) {
     let (mut cause, mut was_sent): (&dyn std::error::Error, bool) = (status, true);
     while let Some(source) = cause.source() {
@@ -86,7 +86,8 @@ fn cause_of(status: &Status) -> (String, bool) {
     }
 }
 
-/// A code with the lifetime that errors want. There are few, and what is none is left out.
+/// An SQLSTATE that lives as long as the process, because errors hold it as `&'static str`. None for a text that is no SQLSTATE, and
+/// for further ones once a thousand are kept.
 fn interned(code: &str) -> Option<&'static str> {
     const MOST: usize = 1000;
     static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());

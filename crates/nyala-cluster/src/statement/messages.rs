@@ -32,7 +32,7 @@ pub struct StatementMessage {
     /// The node that sends it.
     #[prost(string, optional, tag = "7")]
     sent_by: Option<String>,
-    /// The changes of a table, instead of an answer.
+    /// The table whose changes are asked for, instead of the answer to `sql`.
     #[prost(message, optional, tag = "8")]
     follow: Option<FollowMessage>,
     /// The number of the statement on the node that sends it.
@@ -40,7 +40,7 @@ pub struct StatementMessage {
     sent_as: Option<u64>,
 }
 
-/// Whose statement it is.
+/// The client whose statement it is.
 #[derive(Clone, PartialEq, Message)]
 pub struct ClientMessage {
     #[prost(string, tag = "1")]
@@ -124,7 +124,7 @@ pub struct DoneMessage {
     rows: Option<u64>,
     #[prost(string, optional, tag = "3")]
     notice: Option<String>,
-    /// The catalog afterwards.
+    /// The catalog's version after the statement.
     #[prost(uint64, tag = "4")]
     version: u64,
 }

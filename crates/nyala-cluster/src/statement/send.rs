@@ -20,7 +20,7 @@ use super::{DONE, MAX_MESSAGE_BYTES};
 /// Sends a statement to a node. Dropping the future or the rows ends the statement there.
 ///
 /// # Errors
-/// As of the statement, or the node was not reached.
+/// The statement failed, or the node was not reached.
 pub async fn send(node: &NodeId, channel: Channel, statement: Forwarded) -> Result<Forwarding, QueryError> {
     let changes = statement.changes;
     let message = StatementMessage::new(statement).map_err(QueryError::internal)?;

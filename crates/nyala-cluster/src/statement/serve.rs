@@ -46,7 +46,7 @@ impl Statements {
         Arc::clone(&self.engine)
     }
 
-    /// As a service of Arrow Flight.
+    /// The service of Arrow Flight that other nodes send statements and requests to.
     pub fn service(&self) -> FlightServiceServer<Self> {
         FlightServiceServer::new(self.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
     }
