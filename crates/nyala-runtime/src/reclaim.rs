@@ -1,8 +1,8 @@
-//! Memory of what threads have removed from maps that other threads may still read.
+//! Memory of entries that threads have removed from maps that other threads may still read.
 //!
-//! Concurrent maps (those of moka) drop it once all threads have gone on since (`crossbeam-epoch`). Until then the thread that
-//! removed it keeps it with its own other removals, and hands all of them over when there are many or when it is told to. So the
-//! last ones of a thread that sleeps stay for as long as it sleeps.
+//! Concurrent maps (as of moka) drop a removed entry once no thread can still read it (`crossbeam-epoch`). The thread that removed
+//! the entry keeps it first, with its other removals, and hands them over when there are many or when it is told to. So the last
+//! removals of a thread that sleeps stay in memory for as long as it sleeps.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,14 +11,14 @@ const STEPS: usize = 16;
 
 static AWAITED: AtomicUsize = AtomicUsize::new(0);
 
-/// Is part of something whose memory must not stay long after it was removed from such a map. While one exists, threads hand over
-/// what they removed before they sleep.
+/// A field of values whose memory must not stay long after their removal from such a map. While such a value exists, threads hand over
+/// their removals before they sleep.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DroppedSoon;
 
 impl DroppedSoon {
-    /// Begins to count.
+    /// Counts a value until this field is dropped.
     pub fn new() -> Self {
         AWAITED.fetch_add(1, Ordering::Relaxed);
         Self
