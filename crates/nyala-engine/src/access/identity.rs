@@ -29,7 +29,7 @@ impl Identity {
         matches!(self, Self::Role(own) if own == role)
     }
 
-    /// Whether it is one of these roles, or a member of one.
+    /// Whether this is one of these roles, or a member of one.
     pub(crate) fn is_member_of_any(&self, catalog: &CatalogSnapshot, wanted: &[String]) -> bool {
         match self {
             Self::Owner => true,

@@ -34,8 +34,8 @@ use super::union_names::keep_union_names;
 use super::wrapped_logical_rule::{LogicalRule, LogicalWrapper};
 use super::{DATABASE, DEFAULT_SCHEMA};
 
-/// Made once for an engine: to register some hundred functions takes longer than all else that opens a snapshot, and
-/// every change of the catalog waits for that.
+/// The state that all snapshots begin with. It is made once for an engine: registering some hundred functions takes longer than
+/// everything else that opens a snapshot, and every change of the catalog waits until its snapshot is open.
 #[derive(Debug)]
 pub struct BaseState(SessionState);
 
@@ -67,7 +67,7 @@ impl BaseState {
         // RepartitionExec of DataFusion 55 waits for ever for a batch that was spilled into another file than the one it reads
         // (https://github.com/apache/datafusion/issues/24883): so each file takes one batch.
         options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
-        // Both take NaN for less than some number: groups and files with NaN would be lost.
+        // Both options make DataFusion compare NaN as less than some numbers: groups and files with NaN would be lost.
         options.optimizer.enable_topk_aggregation = false;
         options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
         // The planner takes `coalesce(x, 0)` and `x IS TRUE` for never null, its operators do not.

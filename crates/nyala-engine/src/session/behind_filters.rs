@@ -63,7 +63,7 @@ fn fence(plan: Arc<dyn ExecutionPlan>, computed_above: bool) -> Result<Transform
     Ok(Transformed::new_transformed(plan, changed))
 }
 
-/// Removes a fence; no other such operator is in the plan yet. Merges a projection into the filter below it.
+/// Removes a fence: every yield in the plan is one, because `InsertYields` runs later. Merges a projection into the filter below it.
 fn unfence(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     if let (true, [child]) = (is_yield(node.as_ref()), &node.children()[..]) {
         return Ok(Transformed::yes(Arc::clone(child)));

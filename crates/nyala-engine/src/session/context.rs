@@ -251,7 +251,7 @@ impl CatalogProvider for Unlisted {
     }
 }
 
-/// The same as [`state_over`], with the versions of rows.
+/// A state as [`state_over`] makes it, with the versions of rows.
 fn versioned_over(
     schemas: &BTreeMap<String, Arc<SnapshotSchema>>,
     source: &ContextSource,

@@ -34,7 +34,7 @@ impl RelationPlanner for DerivedValues {
     }
 }
 
-/// Whether it is VALUES and nothing else.
+/// Whether a query is VALUES and nothing else.
 fn is_plain(query: &Query) -> bool {
     let is_values = matches!(query.body.as_ref(), SetExpr::Values(values) if !values.value_keyword);
     is_values

@@ -10,8 +10,8 @@ use super::wrapped_logical_rule::{LogicalRule, LogicalWrapper};
 /// The rule of DataFusion that groups twice for a DISTINCT.
 const TWO_GROUPINGS: &str = "single_distinct_aggregation_to_group_by";
 
-/// The rule; if it is the one that groups twice, it leaves out aggregations in which this would change the type of a sum: the sum of
-/// sums of decimals has more digits than the sum.
+/// Keeps the rule that groups twice from aggregations in which that would change the type of a sum: the sum of sums of decimals has more
+/// digits than the sum. Other rules are returned as they are.
 pub fn keep_sum_types(rule: LogicalRule) -> LogicalRule {
     match rule.name() == TWO_GROUPINGS {
         true => KeepSumTypes.around(rule),

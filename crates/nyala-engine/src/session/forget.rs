@@ -10,7 +10,7 @@ use super::pass::{Pass, PassExec};
 /// Which properties of its input a [`ForgetExec`] does not tell the operators above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forgotten {
-    /// Their order.
+    /// The order of the rows.
     Order,
     /// Also which columns are constant, equal to others, or unique.
     Values,

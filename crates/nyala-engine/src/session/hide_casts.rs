@@ -40,7 +40,7 @@ impl PhysicalOptimizerRule for HideCasts {
     }
 }
 
-/// The same scan with such casts hidden, and others shown; none if it has neither.
+/// The scan with misleading casts in its predicate hidden, and casts that were hidden before shown again; none if it has neither.
 fn in_scan(node: &dyn ExecutionPlan, options: &ConfigOptions) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let scan = node.downcast_ref::<DataSourceExec>();
     let Some((files, source)) = scan.and_then(|scan| scan.downcast_to_file_source::<ParquetSource>()) else {

@@ -22,7 +22,7 @@ use super::yielding::{YieldExec, once, slicing, yielding};
 
 /// Rows of the first slice where an operator may compare a row with, or repeat it for, any number of others.
 const ONE_ROW: usize = 1;
-/// The same where most rows match few others, found by hash.
+/// Rows of the first slice where most rows match few others, found by hash.
 const SOME_ROWS: usize = 64;
 
 /// Makes leaf operators yield, and operators that turn one batch into many.

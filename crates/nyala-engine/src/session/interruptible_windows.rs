@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 
 use super::yielding::check_statement;
 
-/// The plan with such functions in its windows.
+/// The plan with aggregates over windows that check whether their statement must end.
 pub fn interruptible_windows(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Window(_) => node.map_expressions(|expr| expr.transform_up(interruptible)),
@@ -28,7 +28,7 @@ pub fn interruptible_windows(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.data)
 }
 
-/// The function that such a function computes; none if it is another.
+/// The function within an interruptible one; none for any other function.
 pub fn interrupted(function: &AggregateUDF) -> Option<&Arc<AggregateUDF>> {
     function.inner().downcast_ref::<Interruptible>().map(|interruptible| &interruptible.function)
 }

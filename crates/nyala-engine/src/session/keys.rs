@@ -48,7 +48,7 @@ impl RelationPlanner for KeysOfTables {
     }
 }
 
-/// Whether it is a scan of a table, with or without an alias.
+/// Whether a plan is a scan of a table, with or without an alias.
 fn is_table(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::SubqueryAlias(alias) => is_table(&alias.input),
@@ -93,7 +93,7 @@ impl OptimizerRule for WithoutKeys {
     }
 }
 
-/// The same node without functional dependencies.
+/// The node without functional dependencies.
 fn keyless(mut node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = own_schema(&mut node).filter(|schema| !schema.functional_dependencies().is_empty());
     let Some(schema) = schema else { return Ok(Transformed::no(node)) };
@@ -122,7 +122,7 @@ fn own_schema(node: &mut LogicalPlan) -> Option<&mut DFSchemaRef> {
     }
 }
 
-/// A rule that makes the scan anew would ask its table for keys.
+/// Gives a scan its table without a key: a rule that makes the scan anew would ask the table for one.
 fn hide_key(scan: &mut TableScan) {
     let provider = source_as_provider(&scan.source).ok();
     let live = provider.as_ref().and_then(|provider| provider.downcast_ref::<LiveProvider>());

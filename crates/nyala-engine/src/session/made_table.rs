@@ -19,7 +19,7 @@ pub trait MadeRows: Debug + Send + Sync + 'static {
     /// The columns.
     fn schema(&self) -> SchemaRef;
 
-    /// Temporary if each scan gives the rows of its own moment: what reads them in several places scans once.
+    /// Temporary if two scans of one statement may give other rows: a query that is read in several places then scans the table once.
     fn table_type(&self) -> TableType {
         TableType::View
     }
@@ -28,7 +28,7 @@ pub trait MadeRows: Debug + Send + Sync + 'static {
     async fn rows(&self, session: &dyn Session) -> Result<RecordBatch>;
 }
 
-/// The table of such rows.
+/// The table of the rows that a [`MadeRows`] makes.
 #[derive(Debug)]
 pub struct MadeTable<R>(pub R);
 

@@ -11,7 +11,7 @@ use nyala_cube::live::ROW_VERSION;
 use nyala_sql::error::Result;
 use nyala_sql::statement::{merge_joins, merges_columns};
 
-/// Gives such joins conditions, and merged columns their values, where that needs the columns of tables.
+/// Gives joins by USING and NATURAL their conditions, and merged columns their values, where that needs the columns of tables.
 pub async fn merge_columns(statement: &mut DfStatement, state: &SessionState) -> Result<()> {
     if !merges_columns(statement) {
         return Ok(());

@@ -21,7 +21,7 @@ const KEYS: &str = "extract_equijoin_predicate";
 /// The rule of DataFusion that brings inner joins into another order, and divides their keys among them anew.
 const ORDER: &str = "eliminate_cross_join";
 
-/// The rule; if it is one of the two, a key is compared as it is written.
+/// Keeps either of the two rules from comparing a key otherwise than it is written. Other rules are returned as they are.
 pub fn keep_null_equality(rule: LogicalRule) -> LogicalRule {
     match rule.name() {
         KEYS => KeysNotNull.around(rule),

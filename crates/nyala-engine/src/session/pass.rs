@@ -26,7 +26,7 @@ pub trait Pass: Debug + Send + Sync + Sized + 'static {
         None
     }
 
-    /// The same for an operator that takes the place of this one, and has passed on no row yet.
+    /// A copy of this value for an operator that takes the place of this one and has passed on no row yet.
     fn anew(&self) -> Self;
 
     /// What operators above may rely on.
@@ -72,18 +72,18 @@ pub struct PassExec<P> {
 }
 
 impl<P: Pass> PassExec<P> {
-    /// Over an operator.
+    /// An operator over `input`.
     pub fn new(input: Arc<dyn ExecutionPlan>, pass: P) -> Self {
         let properties = pass.claims(input.as_ref());
         Self { input, pass, properties }
     }
 
-    /// The operator whose rows it passes on.
+    /// The operator whose rows are passed on.
     pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
     }
 
-    /// What it claims and does.
+    /// What the operator claims and does.
     pub fn pass(&self) -> &P {
         &self.pass
     }
@@ -112,7 +112,7 @@ impl<P: Pass> ExecutionPlan for PassExec<P> {
         vec![self.pass.claims_order()]
     }
 
-    /// The operator above says whether it would.
+    /// False, because the operator above says for itself whether it benefits from partitions.
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
     }
@@ -163,7 +163,7 @@ impl<P: Pass> ExecutionPlan for PassExec<P> {
         &self,
         projection: &ProjectionExec,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        // As above other operators, a projection that keeps all columns stays where it is.
+        // A projection that keeps all columns stays where it is, as DataFusion leaves it above its own operators.
         let keeps_all = projection.expr().len() >= self.input.schema().fields().len();
         if keeps_all || !self.pass.lets_through() {
             return Ok(None);

@@ -40,7 +40,7 @@ use super::yielding::check_statement;
 #[derive(Debug)]
 pub struct PhysicalRules {
     all: Vec<PhysicalRule>,
-    /// For plans that are [plain](is_plain).
+    /// The rules for plans that are [plain](is_plain).
     few: Vec<PhysicalRule>,
 }
 
@@ -78,7 +78,7 @@ impl ContextRule for PhysicalRules {
     }
 }
 
-/// What takes the place of one of DataFusion's rules that makes mistakes; the others stay as they are.
+/// The replacement of a rule of DataFusion that makes mistakes; other rules are returned as they are.
 fn override_of(rule: PhysicalRule) -> PhysicalRule {
     let name = rule.name().to_owned();
     if name == ProjectionPushdown::new().name() {

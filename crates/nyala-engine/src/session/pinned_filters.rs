@@ -20,7 +20,7 @@ use super::wrapped_logical_rule::{LogicalRule, LogicalWrapper};
 /// The rule of DataFusion that pushes filters down.
 const PUSHING: &str = "push_down_filter";
 
-/// The rule; if it is the one that pushes filters down, it leaves such conditions where they are, and pushes the others.
+/// Keeps the rule that pushes filters down from moving such conditions. Other rules are returned as they are.
 pub fn pin_filters(rule: LogicalRule) -> LogicalRule {
     match rule.name() == PUSHING {
         true => PinFilters.around(rule),
@@ -78,7 +78,7 @@ fn push(
     rewritten.map_data(|input| Ok(LogicalPlan::Filter(Filter::try_new(pinned, Arc::new(input))?)))
 }
 
-/// Whether a join, or one below filters, has a volatile condition.
+/// Whether a plan is a join with a volatile condition, or filters over such a join.
 fn joins_by_volatile(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Filter(filter) => joins_by_volatile(&filter.input),
@@ -87,7 +87,7 @@ fn joins_by_volatile(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Changes the condition of the join that is, or is below, the filters of a plan.
+/// Changes the condition of the join that a plan is, or that its filters are over.
 fn of_first_join(plan: LogicalPlan, mut change: impl FnMut(&mut Option<Expr>)) -> Result<LogicalPlan> {
     let changed = plan.transform_down(|node| match node {
         LogicalPlan::Join(mut join) => {
@@ -111,8 +111,8 @@ pub fn volatile_apart(condition: Option<Expr>) -> (Option<Expr>, Option<Expr>) {
     }
 }
 
-/// The conditions of filters upon each other, the lowest first, and what they are about. The rule would make one filter of them, and
-/// one condition of two that are written alike.
+/// The conditions of filters upon each other, the lowest first, and the plan below the filters. The rule would make one filter of them,
+/// and one condition of two that are written alike.
 fn stacked(filter: &Filter) -> (Vec<&Expr>, &Arc<LogicalPlan>) {
     let (mut conditions, input) = match filter.input.as_ref() {
         LogicalPlan::Filter(below) => stacked(below),
@@ -143,7 +143,7 @@ fn is_pinned(condition: &Expr, input: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether there may be a row for no rows.
+/// Whether an aggregation may give a row when its input has none.
 fn has_total(aggregate: &Aggregate) -> bool {
     let groups = &aggregate.group_expr;
     groups.is_empty() || groups.iter().any(|key| matches!(key, Expr::GroupingSet(_)))

@@ -194,7 +194,7 @@ fn let_through_to(
     Ok((numbers, passed))
 }
 
-/// A filter over the columns of an operator in terms of their origins; none if one of them has none.
+/// A filter over the columns of an operator in terms of their origins; none if one of the columns has no origin.
 fn below(origins: &[Option<Filter>], filter: &Filter) -> Result<Option<Filter>> {
     let mut is_known = true;
     let below = Arc::clone(filter).transform_up(|expr| {
@@ -211,8 +211,8 @@ fn below(origins: &[Option<Filter>], filter: &Filter) -> Result<Option<Filter>> 
     Ok(Some(below.data).filter(|below| is_known && !is_volatile(below)))
 }
 
-/// Each column of an operator in terms of the columns of its input `number`, with the schema `input`; none for one that comes
-/// from elsewhere. None for an operator that nothing is known of.
+/// Each column of an operator in terms of the columns of its input `number`, with the schema `input`; none for a column that comes
+/// from elsewhere. None for an operator whose columns are not known to come from its input.
 fn origins(node: &dyn ExecutionPlan, number: usize, input: &SchemaRef) -> Option<Vec<Option<Filter>>> {
     let column = |at: usize| {
         let field = input.fields().get(at)?;

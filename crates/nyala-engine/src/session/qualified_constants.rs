@@ -16,7 +16,8 @@ use super::wrapped_logical_rule::{LogicalRule, LogicalWrapper};
 /// The rule of DataFusion that merges projections.
 const MERGING: &str = "optimize_projections";
 
-/// The rule; if it is the one that merges projections, those that read no column are put on the input of the one below first.
+/// Lets the rule that merges projections find each projection that reads no column on the input of the projections below it. Other rules
+/// are returned as they are.
 pub fn keep_qualifiers(rule: LogicalRule) -> LogicalRule {
     match rule.name() == MERGING {
         true => KeepQualifiers.around(rule),
@@ -38,7 +39,7 @@ impl LogicalWrapper for KeepQualifiers {
     }
 }
 
-/// A projection without those below it that it reads nothing of.
+/// Leaves out the projections below a projection that reads no column.
 fn below_unread(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Projection(projection) = &node else { return Ok(Transformed::no(node)) };
     // Few projections pass the first two tests, and the third writes out names of expressions.

@@ -53,7 +53,7 @@ impl Table {
         }
     }
 
-    /// The same table; if it is live, with the versions of its rows.
+    /// This table; if it is live, with the versions of its rows.
     fn with_versions(&self) -> Self {
         match self {
             Self::External(_) | Self::View(_) => self.clone(),
@@ -76,7 +76,7 @@ impl SnapshotSchema {
         Self { tables }
     }
 
-    /// The same schema, in which live tables have the versions of their rows.
+    /// This schema, in which live tables have the versions of their rows.
     pub fn with_versions(&self) -> Self {
         let tables = self.tables.iter();
         let versioned = |table: &OpenedTable| table.as_ref().map(Table::with_versions).map_err(Clone::clone);

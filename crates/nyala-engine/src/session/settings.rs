@@ -81,7 +81,7 @@ struct Values {
     statement_timeout: Option<Duration>,
     /// Changed settings that may change a plan, by name.
     changed: BTreeMap<&'static str, String>,
-    /// The same as one text.
+    /// The changed settings that decide how a text is planned, as one text.
     key: Arc<str>,
     /// Names that mean temporary tables.
     temporary: Option<Arc<Temporary>>,
@@ -101,7 +101,7 @@ impl Settings {
         }))
     }
 
-    /// Equal for settings with which every text is planned the same way.
+    /// A text that is equal for settings with which every statement is planned the same way.
     pub fn key(&self) -> &Arc<str> {
         &self.0.key
     }
@@ -138,19 +138,19 @@ impl Settings {
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let definition = find(name).ok_or_else(|| unknown(name))?;
         if value.len() > VALUE_BYTES {
-            // Every plan that is kept has the settings it was made with.
+            // Values are short, because each cached plan keeps the settings that it was made with.
             let beginning = value.get(..value.floor_char_boundary(20)).unwrap_or_default();
             let rule = format!("at most {VALUE_BYTES} bytes long");
             return Err(definition.refuse(&format!("{beginning}…"), &rule));
         }
         let value = definition.accept(value, &self.0.defaults)?;
         match definition.place {
-            // Programs name the schema that they are in with each query.
+            // Some programs set the schema again before each query: that must not cost a copy of the settings.
             Place::Schema if *self.0.schema == *value => return Ok(()),
             Place::Schema => self.values().schema = value.into(),
             Place::StatementTimeout => {
                 self.values().statement_timeout = timeout(value.parse().unwrap_or_default());
-                // It changes no plan.
+                // The timeout changes no plan, so that the key stays.
                 return Ok(());
             }
             Place::Option { key, .. } => {
@@ -237,7 +237,7 @@ impl Settings {
     }
 }
 
-/// Equal for the same changed settings.
+/// The key of changed settings. `nyala.show_route` is left out, because it changes no plan.
 fn key_of(changed: &BTreeMap<&'static str, String>) -> Arc<str> {
     let planning: BTreeMap<_, _> = changed.iter().filter(|(name, _)| **name != SHOW_ROUTE).collect();
     if planning.is_empty() { "".into() } else { format!("{planning:?}").into() }

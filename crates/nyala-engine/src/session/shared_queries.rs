@@ -8,7 +8,7 @@ use datafusion::logical_expr::sqlparser::ast::TableFactor;
 use nyala_sql::semantics::{SharedRows, varies};
 use nyala_sql::statement::SHARED_QUERY;
 
-/// Plans the subquery through which such a query is read. Its plan is copied into the places that name the query.
+/// Plans the subquery through which a query of WITH is read. The plan is copied into the places that name the query.
 #[derive(Debug)]
 pub struct SharedQueries;
 

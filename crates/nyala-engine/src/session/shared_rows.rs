@@ -78,7 +78,7 @@ impl fmt::Debug for Keeper {
 /// Rows that were computed.
 struct Kept {
     batches: Vec<RecordBatch>,
-    /// Those behind the batches, if there was no room for them.
+    /// The rows after the batches, if there was no memory for them.
     on_disk: Option<Arc<dyn SpillFile>>,
     /// Memory of the batches.
     _reserved: MemoryReservation,
@@ -172,7 +172,7 @@ impl ExecutionPlan for SharedRowsExec {
         Ok(Arc::new(Self::new(only_input(&children)?, Arc::clone(&self.keeper))))
     }
 
-    /// For the next step of a recursive query, in which a query of WITH has the rows that it had in the first one.
+    /// Prepares the next step of a recursive query. Rows that do not depend on the step before are kept, as those of a query in WITH.
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         let keeper = match reads_steps(self.input.as_ref()) {
             true => Arc::default(),
@@ -242,7 +242,7 @@ mod tests {
 
     use super::*;
 
-    /// Another number each time it is executed, in many batches.
+    /// Gives another number each time it is executed, in many batches.
     #[derive(Debug)]
     struct Counter {
         schema: SchemaRef,

@@ -123,7 +123,7 @@ fn keys_mut(call: &mut Expr) -> Vec<&mut Expr> {
 struct Computed(Vec<Expr>);
 
 impl Computed {
-    /// Those of the keys of an operator that would not be recognised; none if there is no such key.
+    /// The keys of an operator by which rows would not be recognised as sorted; none if there is no such key.
     fn among<'a>(
         keys: impl Iterator<Item = &'a Expr>,
         schema: &DFSchema,
@@ -169,8 +169,8 @@ fn name_of(at: usize) -> String {
     format!("__sort_key_{at}")
 }
 
-/// Whether rows that are sorted by a key are found to be. A key that is planned with more than its input, such as a subquery, is left
-/// alone.
+/// Whether DataFusion recognises that rows are sorted by a key. A key that is planned with more than its input, such as a subquery, is
+/// left alone.
 fn is_recognised(key: &Expr, schema: &DFSchema, properties: &ExecutionProps) -> bool {
     if is_column(key) {
         return true;

@@ -9,7 +9,7 @@ use nyala_sql::statement::folded;
 
 /// Schemas of temporary tables begin with this.
 pub const TEMPORARY_SCHEMA: &str = "pg_temp_";
-/// The name by which every session knows its own such schema.
+/// The name by which every session knows its own temporary schema.
 const OWN_SCHEMA: &str = "pg_temp";
 
 /// The names of the temporary tables and views of a session, and their schema.
@@ -30,13 +30,13 @@ impl Temporary {
         &self.schema
     }
 
-    /// The same with one more name.
+    /// Adds a name.
     pub fn with(mut self, name: &str) -> Self {
         self.names.insert(name.to_owned());
         self
     }
 
-    /// The same with the names only of tables that are there.
+    /// Leaves out the names of tables that are not there any more.
     pub fn only(mut self, is_there: impl Fn(&QualifiedName) -> bool) -> Self {
         let schema = &self.schema;
         self.names.retain(|name| is_there(&QualifiedName::new(&**schema, name)));
@@ -49,7 +49,7 @@ impl Temporary {
         self.find_parts(&parts?.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// The same for the parts of a name.
+    /// As [`Self::find`], for a name in parts.
     pub fn find_parts(&self, parts: &[&str]) -> Option<QualifiedName> {
         match parts {
             [name] => self.names.contains(*name).then(|| QualifiedName::new(&*self.schema, *name)),
@@ -60,7 +60,7 @@ impl Temporary {
         }
     }
 
-    /// Text that differs for other names.
+    /// A text that is equal for equal names, as a part of the key of the settings.
     pub fn key(&self) -> String {
         format!("{} {:?}", self.schema, self.names)
     }

@@ -209,8 +209,8 @@ fn is_of_names(error: &DataFusionError) -> bool {
     }
 }
 
-/// The statement with names of their own for columns that others may have the name of; none if there are no such columns, or if ORDER
-/// BY may mean several of them.
+/// The statement with a new name for each column that may have the name of another; none if there are no such columns, or if a key may
+/// mean several of them.
 fn with_marks(statement: &DfStatement, of: Keys) -> Option<DfStatement> {
     let mut marked_statement = statement.clone();
     let (select, mut keys) = first_select(query_of_mut(&mut marked_statement)?)?;
@@ -263,13 +263,13 @@ fn with_marks(statement: &DfStatement, of: Keys) -> Option<DfStatement> {
 /// An item of a SELECT list among those of the same name.
 struct Namesake {
     expr: SqlExpr,
-    /// Its new name.
+    /// The new name of the item.
     mark: Option<Ident>,
-    /// Whether it has an alias.
+    /// Whether the item has an alias.
     is_named: bool,
 }
 
-/// The SELECT that names the columns of a query, and what is sorted by in terms of these.
+/// The SELECT that names the columns of a query, and the keys of ORDER BY, which may be such names.
 fn first_select(query: &mut Query) -> Option<(&mut Select, Vec<&mut SqlExpr>)> {
     let Query { body, order_by, .. } = query;
     let mut keys: Vec<&mut SqlExpr> = sort_keys(order_by).collect();

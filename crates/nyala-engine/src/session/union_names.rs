@@ -1,4 +1,4 @@
-//! The first input of a UNION that is left has the names of its columns.
+//! The columns of a UNION keep their names when its first inputs are dropped.
 //!
 //! A UNION has the names of its first input. DataFusion 55 drops inputs without rows: of those that are left, the first may have
 //! other names, and operators above it look for columns by the names of the one that is gone.
@@ -15,7 +15,8 @@ use super::wrapped_logical_rule::{LogicalRule, LogicalWrapper};
 /// The rule of DataFusion that drops inputs without rows.
 const DROPPING: &str = "propagate_empty_relation";
 
-/// The rule; if it is the one that drops inputs without rows, the first that is left gets the names of the UNION before.
+/// Gives the first input with rows the names of the UNION, before the rule that drops inputs without rows. Other rules are returned as
+/// they are.
 pub fn keep_union_names(rule: LogicalRule) -> LogicalRule {
     match rule.name() == DROPPING {
         true => KeepUnionNames.around(rule),

@@ -29,7 +29,7 @@ const VIEW: &str = "view";
 #[derive(Debug)]
 pub struct OpenView {
     entry: Arc<TableEntry>,
-    /// Names are resolved; types are settled with those of the query around it.
+    /// The plan with resolved names; types are settled together with the types of the query around it.
     plan: LogicalPlan,
     /// Whether some of its rows are computed once for several places of the plan.
     shares_rows: bool,

@@ -20,7 +20,7 @@ pub trait LogicalWrapper: Debug + Send + Sync + Sized + 'static {
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>>;
 
-    /// The rule as it is run so, under its own name and in its own order of nodes.
+    /// The rule, run through this wrapper, under its own name and in its own order of nodes.
     fn around(self, rule: LogicalRule) -> LogicalRule {
         Arc::new(WrappedRule { wrapper: self, rule })
     }

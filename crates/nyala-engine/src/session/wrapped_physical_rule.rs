@@ -19,7 +19,7 @@ pub trait PhysicalWrapper: Debug + Send + Sync + Sized + 'static {
         context: &dyn PhysicalOptimizerContext,
     ) -> Result<Arc<dyn ExecutionPlan>>;
 
-    /// The rule as it is run so, under its own name.
+    /// The rule, run through this wrapper, under its own name.
     fn around(self, rule: PhysicalRule) -> PhysicalRule {
         WrappedRule { wrapper: self, rule }.into_rule()
     }

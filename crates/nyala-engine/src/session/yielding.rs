@@ -45,7 +45,7 @@ pub enum Yielding {
     },
     /// It is executed once, see [`once`].
     Once {
-        /// Whether it was.
+        /// Whether it was executed.
         executed: AtomicBool,
     },
 }
@@ -55,15 +55,15 @@ pub fn yielding(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     Arc::new(YieldExec::new(input, Yielding::Only))
 }
 
-/// One that also cuts batches into slices: of few rows where the operator above takes long for a row, as a join does that compares
-/// it with millions of others and gives none, and whole where it does not. Begins with `first_rows`.
+/// A yielding operator that also cuts batches into slices: of few rows where the operator above takes long for a row, as a join does that
+/// compares it with millions of others and gives none, and whole where it does not. Begins with `first_rows`.
 pub fn slicing(input: Arc<dyn ExecutionPlan>, first_rows: usize) -> Arc<dyn ExecutionPlan> {
     Arc::new(YieldExec::new(without_yield(input), Yielding::Slices { first_rows }))
 }
 
-/// One that also fails with a lack of memory if a partition is executed after another. NestedLoopJoinExec of DataFusion 55 executes
-/// its left input once more when it, or an operator below it, has had no memory. But most operators cannot give their rows twice:
-/// exchanges panic, and scans that share files among partitions give what is left of them
+/// A yielding operator that also fails with a lack of memory if a partition is executed after another. NestedLoopJoinExec of DataFusion
+/// 55 executes its left input once more when it, or an operator below it, has had no memory. But most operators cannot give their rows
+/// twice: exchanges panic, and scans that share files among partitions give what is left of them
 /// (<https://github.com/apache/datafusion/issues/24676>). And what the join does then is wrong for outer and semi joins with
 /// several partitions (<https://github.com/apache/datafusion/issues/22641>). No release has the fixes yet.
 pub fn once(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {

@@ -14,9 +14,9 @@ use super::search_path::schemas_in_path;
 /// One setting.
 #[derive(Debug)]
 pub struct Definition {
-    /// As it is shown.
+    /// The name, as it is shown.
     pub name: &'static str,
-    /// Other names that it is set by.
+    /// Other names by which the setting is set.
     also: &'static [&'static str],
     rule: Rule,
     pub place: Place,
@@ -266,7 +266,8 @@ fn zone(text: &str) -> Option<String> {
     spellings.into_iter().find(|spelling| spelling.parse::<Tz>().is_ok())
 }
 
-/// Without another one, names without a schema mean tables of the system.
+/// The first schema of a `search_path` that is neither `$user` nor `pg_catalog`. If there is none, names without a schema mean tables of
+/// `pg_catalog`.
 fn first_schema(value: &str) -> String {
     let named =
         schemas_in_path(value).find(|name| !name.is_empty() && name != "$user" && name != "pg_catalog");

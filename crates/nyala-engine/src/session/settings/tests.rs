@@ -85,7 +85,7 @@ fn unknown_settings_and_values_are_named() {
     check("datafusion.execution.batch_size", "0", ErrorKind::InvalidParameter, "from 1 to 65536");
 }
 
-/// For every session: many of them break every later query.
+/// Many options of DataFusion can be set to values with which every later query of the session fails.
 #[test]
 fn options_of_datafusion_are_refused_but_for_a_few() {
     let options = settings().options().entries();
