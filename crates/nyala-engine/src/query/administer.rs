@@ -20,7 +20,7 @@ impl Engine {
     /// statement or the job, and with it the role or the cube.
     ///
     /// # Errors
-    /// The role may not do it, or there is nothing of that number.
+    /// The role may not do it, or there is no statement or job of that number.
     pub async fn administer(self: &Arc<Self>, request: Control) -> Result<ControlAnswer> {
         match request.action {
             ControlAction::ListQueries => system::queries_here(self).map(ControlAnswer::Rows),

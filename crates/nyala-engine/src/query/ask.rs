@@ -54,7 +54,7 @@ impl Engine {
                 Err(error) if error.kind == ErrorKind::UndefinedObject => {
                     tokio::time::sleep(TELL_AGAIN).await
                 }
-                // It is told, or cannot be: then the statement ends with its connection.
+                // The node was told, or cannot be told: then the statement ends with its connection.
                 _ => return,
             }
         }
@@ -110,7 +110,7 @@ impl Engine {
                 self.catalog().refresh().await?;
                 self.snapshots.refresh().await
             };
-            // After that time the catalog is not known.
+            // If reading takes longer, the check below fails.
             if let Ok(read) = tokio::time::timeout(CATCH_UP_WITHIN, read).await {
                 read?;
             }

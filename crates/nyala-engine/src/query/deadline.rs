@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 /// How long a statement that must end waits for the outcome of a change that is under way.
 const CONFIRMATION: Duration = Duration::from_secs(10);
 
-/// The time and the cancel tokens that end a statement. Copies are of the same statement.
+/// The time and the cancel tokens that end a statement. Copies belong to the same statement.
 #[derive(Debug, Clone)]
 pub struct Deadline(Arc<State>);
 
@@ -29,17 +29,17 @@ struct State {
 }
 
 impl Deadline {
-    /// Of a statement that `cancel` ends, and the time `at`.
+    /// The deadline of a statement that ends when `cancel` is cancelled, or at the time `at`.
     pub fn new(cancel: CancellationToken, stopping: Arc<CancellationToken>, at: Option<Instant>) -> Self {
         Self(Arc::new(State { cancel, stopping, at, changes: AtomicUsize::new(0) }))
     }
 
-    /// Of work that goes on to its end.
+    /// The deadline of work that nothing ends early.
     pub fn never() -> Self {
         Self::new(CancellationToken::new(), Arc::default(), None)
     }
 
-    /// The same tokens, for work that may take any time.
+    /// A deadline with these tokens and without a time.
     pub fn without_time(&self) -> Self {
         Self::new(self.0.cancel.clone(), Arc::clone(&self.0.stopping), None)
     }
@@ -72,7 +72,7 @@ impl Deadline {
         tokio::time::timeout(CONFIRMATION, work).await.unwrap_or_else(|_| Err(unconfirmed()))
     }
 
-    /// What is left until it is reached; none if there is no such time.
+    /// The time that is left; none if there is no limit.
     pub fn left(&self) -> Option<Duration> {
         self.0.at.map(|at| at.saturating_duration_since(Instant::now()))
     }
@@ -96,7 +96,7 @@ impl Deadline {
                 () = self.passed() => timed_out(),
             }
         };
-        // Also if `work` has used up the task's cooperative budget, as it may at every poll.
+        // Unconstrained, because `work` may use up the task's cooperative budget at every poll.
         tokio::task::unconstrained(reached).await
     }
 

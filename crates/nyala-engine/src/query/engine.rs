@@ -31,7 +31,7 @@ use super::resources::admission::Admission;
 use super::resources::threads::Threads;
 use super::snapshots::{CatalogCopies, FileChecks, Snapshots};
 
-/// How long a stop waits for cancelled work, then for its clean-up, and for each that it tells other nodes.
+/// How long a stop waits for cancelled work, then for its clean-up, and for each message to other nodes.
 const AFTER_CANCEL: Duration = Duration::from_secs(2);
 /// How often a stop looks whether the last query has ended.
 const SHUTDOWN_POLL: Duration = Duration::from_millis(20);
@@ -68,7 +68,7 @@ pub struct Runtime {
     pub stopping: CancellationToken,
     /// Set just before `stopping` is cancelled. Every statement checks it, and checking a token takes a lock.
     closed: AtomicBool,
-    /// Why, if not because the server stops.
+    /// Why the engine is closed, if not because the server stops.
     closed_because: OnceLock<QueryError>,
     /// Ends large statements before the system ends the process.
     _guard: MemoryGuard,
@@ -90,14 +90,14 @@ pub struct Building {
     pub damage: Arc<DamageReports>,
     pub config: BuildConfig,
     pub runtime: Arc<RuntimeEnv>,
-    /// For builds that ran out of the memory of `runtime`.
+    /// The environment of builds that ran out of the memory of `runtime`.
     pub frugal_runtime: Arc<RuntimeEnv>,
 }
 
 /// Changes of disk stores and of the columns of live tables.
 #[derive(Debug, Default)]
 pub struct StoreChanges {
-    /// Held during a change.
+    /// The lock that a change holds.
     pub one_at_a_time: Mutex<()>,
     /// Folders of disk stores that are being opened or closed.
     pub folders: Folders,
@@ -226,8 +226,8 @@ impl Engine {
         self.runtime.check_open()
     }
 
-    /// Refuses work that another node gives this one, from the moment on that this one is asked to stop: what runs may end, and the others
-    /// learn only by and by that nothing new is taken.
+    /// Refuses work of other nodes as soon as this node is asked to stop. Work that runs may end; other nodes send work until they have
+    /// heard that this one stops.
     pub(crate) fn check_takes_work(&self) -> Result<()> {
         match self.nodes.is_draining() || self.runtime.check_open().is_err() {
             true => Err(not_reached(&self.node, "it is stopping")),
@@ -235,7 +235,7 @@ impl Engine {
         }
     }
 
-    /// Tells other nodes from now on where they reach this one: its port for them is served.
+    /// Tells other nodes the address of this one from now on, because its port for them is served.
     pub fn announce_node_port(&self) {
         self.nodes.announce_port();
     }
@@ -244,7 +244,7 @@ impl Engine {
     pub async fn shutdown(&self, grace: Duration) {
         let idle = || self.observed.counters.running.load(Ordering::Relaxed) == 0;
         let end = Instant::now() + grace;
-        // Takes no work from then on, also if the catalog's database does not answer.
+        // From here on this node takes no work of others, also if the catalog's database does not answer.
         tell_in_time("that it stops", self.nodes.drain()).await;
         while !idle() && Instant::now() < end {
             tokio::time::sleep(SHUTDOWN_POLL).await;

@@ -41,7 +41,7 @@ impl Session {
         let deadline = self.own_deadline();
         let execution = self.begin_execution(prepared, &deadline, false);
         let listed = Arc::clone(execution.running.listed());
-        // Only where there are other nodes may a statement be sent to one, with its parameters.
+        // The parameters are copied only if the statement may be sent to another node.
         let again = self.engine.catalog().is_shared().then(|| parameters.clone());
         let again = again.filter(|_| self.options().sent_by.is_none());
         let kept = again.is_some().then(|| self.kept_by(prepared)).flatten();
@@ -81,7 +81,7 @@ impl Session {
         Execution { session: self, settings: self.settings(), deadline: deadline.clone(), running, only_here }
     }
 
-    /// Runs a statement on the node that has what it needs. If that is not reached and this node can do it, too, runs it here.
+    /// Runs a statement on the node that has what it needs. If that node is not reached and this node can do it, too, runs it here.
     async fn run_elsewhere(
         &self,
         owner: &Owner,
@@ -92,7 +92,7 @@ impl Session {
         let again = owner.optional.then(|| parameters.clone());
         let forwarded = self.forward(owner, prepared, parameters, deadline);
         let answer = match prepared.changes() {
-            // No client is told that rows were not written which were.
+            // A change on another node is waited for: a client must not be told that rows were not written if they were.
             true => deadline.within(deadline.hand_over(forwarded)).await,
             false => deadline.within(forwarded).await,
         };
@@ -111,7 +111,7 @@ impl Session {
         }
     }
 
-    /// Futures that a cached plan does not need are boxed, so that its own future stays small.
+    /// Runs a statement by its form. Futures that a cached plan does not need are boxed, so that its own future stays small.
     async fn dispatch(
         &self,
         prepared: &Prepared,
@@ -194,7 +194,7 @@ impl Session {
         parameters: Vec<ScalarValue>,
         execution: Execution<'_>,
     ) -> Result<Answer> {
-        // Also for a statement prepared earlier: a grant may have been revoked since.
+        // Checked also for a statement that was prepared earlier: a grant may have been revoked since.
         self.authorize_plans(parts, &execution.settings)?;
         match parts.plan.logical() {
             LogicalPlan::Statement(change) => {

@@ -27,7 +27,7 @@ pub struct Execution<'a> {
     pub deadline: Deadline,
     /// Its place among the running statements. An answer with rows takes it along.
     pub running: Running,
-    /// Whether it is not sent to another node that could do it, too.
+    /// Whether the statement must not be sent to another node that could do it, too.
     pub only_here: bool,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Execution<'a> {
         name_in(name, &self.settings)
     }
 
-    /// Makes a change of the catalog, also if the statement ends meanwhile, and lets this session see it.
+    /// Makes a change of the catalog, also if the statement ends meanwhile, and opens the snapshot that has the change.
     pub async fn commit(&self, change: Change, tag: &str) -> Result<Answer> {
         let snapshots = &self.engine().snapshots;
         let notice = skipped(&change, &snapshots.catalog().snapshot());

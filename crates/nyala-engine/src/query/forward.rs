@@ -18,9 +18,9 @@ use super::session::Session;
 
 /// How long a client waits after its change on another node until this one sees it.
 const SEE_WITHIN: Duration = Duration::from_secs(2);
-/// A setting that a statement takes along as what is left of its time.
+/// The setting that is not sent with a statement: the time that is left is sent instead.
 const TIMEOUT: &str = "statement_timeout";
-/// A setting that is of each node: how many parts it may ask for depends on the threads of the node.
+/// A setting that each node has for itself: how many partitions a session may ask for depends on the threads of its node.
 const PARTITIONS: &str = "datafusion.execution.target_partitions";
 
 /// Whether a statement that another node failed to do may succeed on this one, which can do it, too.
@@ -29,7 +29,7 @@ pub fn may_do_better_here(error: &QueryError) -> bool {
 }
 
 impl Session {
-    /// Runs a statement on the node that owns what it needs, after it was found here that nothing was done.
+    /// Runs a statement on the node that owns what it needs. This node has done nothing of it yet.
     pub(super) async fn forward(
         &self,
         owner: &Owner,
@@ -75,7 +75,7 @@ impl Session {
 }
 
 impl Session {
-    /// A statement of this session for another node, without parameters and without an end of its time.
+    /// A statement of this session for another node, without parameters and without a deadline.
     pub(super) fn forwarded(&self, sql: String) -> Forwarded {
         let usual = self.engine.default_settings().all();
         let settings = self.setting_values().into_iter().zip(usual);
@@ -111,7 +111,7 @@ impl Engine {
     /// The session of a statement that another node has sent.
     ///
     /// # Errors
-    /// This node is stopping; [`ErrorKind::Changed`] if it does not know the catalog that the statement was planned with; or as of a setting.
+    /// This node is stopping, or refuses a setting; [`ErrorKind::Changed`] if it does not know the catalog that the statement was planned with.
     pub(super) async fn session_of(self: &Arc<Self>, statement: &Forwarded) -> Result<Arc<Session>> {
         self.check_takes_work()?;
         self.catch_up(statement.version).await?;
@@ -121,7 +121,7 @@ impl Engine {
         for (name, value) in statement.settings.iter().filter(|(name, _)| name != PARTITIONS) {
             session.set(name, value)?;
         }
-        // Without an end of its time it has none here, whatever this node is configured to.
+        // A statement without a deadline has none here, either, whatever timeout this node is configured with.
         let left = statement.timeout.map_or(0, |left| left.as_millis().max(1));
         session.set(TIMEOUT, &left.to_string())?;
         Ok(session)
@@ -130,7 +130,7 @@ impl Engine {
     /// Runs a statement that another node has sent.
     ///
     /// # Errors
-    /// As of the statement; this node is stopping; and [`ErrorKind::Changed`] if it does not know the catalog that the statement was planned
+    /// The statement fails; this node is stopping; [`ErrorKind::Changed`] if it does not know the catalog that the statement was planned
     /// with.
     pub async fn run_forwarded(self: &Arc<Self>, statement: Forwarded) -> Result<Answer> {
         let session = self.session_of(&statement).await?;

@@ -28,7 +28,7 @@ pub struct Fragment {
     /// Cancelled by KILL QUERY, and when the node stops.
     pub(super) cancel: CancellationToken,
     pub(super) stopping: Stopping,
-    /// The engine below keeps tasks in a map of moka.
+    /// Frees the memory of the tasks soon after they ended: datafusion-distributed keeps them in a map of moka.
     pub(super) _dropped_soon: DroppedSoon,
 }
 
@@ -114,7 +114,7 @@ impl Drop for Fragment {
 pub struct Key {
     pub node: NodeId,
     pub query_id: u64,
-    /// Numbers begin anew when a node starts.
+    /// When the statement began. Numbers of statements begin anew when a node starts.
     pub begun_ms: u64,
     pub version: SnapshotVersion,
 }
@@ -126,7 +126,7 @@ pub struct Fragments {
 }
 
 impl Fragments {
-    /// Whether there are any.
+    /// Whether this node does a part of any statement.
     pub fn any(&self) -> bool {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.values().any(|fragment| fragment.strong_count() > 0)

@@ -248,8 +248,8 @@ async fn check_place(config: &Config, catalog: &Catalog) -> Result<()> {
     }
 }
 
-/// What tables may lie under. A local path means another file on each node, so that nodes with one catalog read only those
-/// that the configuration names.
+/// The locations that tables may lie under. A local path means another file on each node, so that nodes with one catalog read only local
+/// files that the configuration names.
 fn storage_rules(config: &Config, is_shared: bool) -> StorageConfig {
     let mut storage = config.storage.clone();
     if is_shared && storage.allowed_locations.is_empty() {

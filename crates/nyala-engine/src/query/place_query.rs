@@ -49,7 +49,7 @@ pub async fn place(
         state: plans.state.clone(),
         class,
         is_run: purpose != Purpose::Shown,
-        // Of a table without statistics any number may come.
+        // A table without statistics may have any number of rows.
         reads_little: rows != u64::MAX && rows <= limit,
         is_measured: purpose == Purpose::Measured,
         executors,

@@ -45,7 +45,7 @@ impl Session {
         let key = PlanKey::new(text, basis.clone());
         match known {
             None => snapshots.plans.learn(key, Known::Once),
-            // The cuboids are elsewhere now.
+            // Another node has the cuboids now.
             Some(Known::Kept(query)) if planned.node.as_ref() != Some(&query.node) => {
                 snapshots.plans.learn(key, Known::Once);
             }

@@ -53,7 +53,7 @@ pub struct OfShape {
     pub parts: Arc<Parts>,
     /// The cached plan. A weak reference, because a plan keeps its data in memory.
     pub template: Weak<Template>,
-    /// If another node keeps its cuboids in memory, instead of a plan.
+    /// The query whose cuboids another node keeps in memory; it has no cached plan here.
     pub kept: Option<Arc<KeptQuery>>,
 }
 
@@ -124,7 +124,7 @@ impl Prepared {
         match self.form() {
             Form::Command(described) => match &described.statement.kind {
                 Kind::Nyala(Nyala::Unneeded(_)) => false,
-                // The one's job makes segments and the other deletes blocks, also if the answer has a row.
+                // A build makes segments and DROP CACHE deletes blocks, although their answers may have rows.
                 Kind::Nyala(Nyala::BuildCube(_) | Nyala::Cache(CacheStatement::Drop(_))) => true,
                 _ => described.schema.is_none(),
             },

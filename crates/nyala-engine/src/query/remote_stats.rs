@@ -13,7 +13,7 @@ pub struct RemoteCount {
     pub name: &'static str,
     /// Label and its value.
     pub label: Option<(&'static str, String)>,
-    /// Since the start of the process, or now.
+    /// The count since the start of the process, or the number at this moment.
     pub value: u64,
 }
 

@@ -45,7 +45,7 @@ impl Session {
 }
 
 impl Known {
-    /// The same answer, as that of another statement.
+    /// This answer, as the answer of another statement.
     pub fn repeat(&self, execution: Execution<'_>) -> Answer {
         let Execution { session, deadline, running, .. } = execution;
         let observed = &session.engine.observed;

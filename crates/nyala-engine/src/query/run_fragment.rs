@@ -38,14 +38,14 @@ impl Engine {
         let key =
             Key { node: part.node, query_id: part.query_id, begun_ms: part.begun_ms, version: part.version };
         self.fragments.of(key, || {
-            // Further parts of what runs here already are taken.
+            // Checked for new statements only: further parts of a statement that runs here already are taken.
             self.check_takes_work()?;
             let Observed { counters, registry, .. } = &self.observed;
             let cancel = self.runtime.stopping.child_token();
             let running = Running::begin(counters, registry, &part.text, session.options(), cancel.clone());
             let entry = running.entry();
             entry.enter(Phase::Running);
-            // Known to the guard of the process's memory from now on.
+            // The memory guard watches the account from now on.
             self.runtime.threads.works().add(entry.account());
             let runtime = memory::runtime_of_parts(&self.snapshots.source().runtime, entry, &group);
             let (stopping, _dropped_soon) = (self.stopping(), DroppedSoon::new());

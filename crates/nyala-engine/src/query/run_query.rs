@@ -50,7 +50,7 @@ pub async fn run(query: Query<'_>, execution: Execution<'_>) -> Result<Answer> {
         entry: Arc::clone(running.entry()),
         alone: false,
     };
-    // Files in buckets change while they are read, and nodes that read them are lost.
+    // The query may have to be planned anew: files in buckets change while they are read, and nodes that read them are lost.
     let mut again = engine.snapshots.stores().has_remote()?.then(|| planning.clone());
     let mut planned = planning.plan().await;
     if let Some(again) = again.take_if(|_| matches!(&planned, Err(error) if error.kind == ErrorKind::Changed))

@@ -82,10 +82,10 @@ impl Session {
         *running = self.stopping.child_token();
     }
 
-    /// What is known of a statement of this node that runs or ended lately: an own one, and for a superuser any.
+    /// What is known of a statement of this node that runs or ended lately. Superusers may ask for any statement, others for their own.
     ///
     /// # Errors
-    /// There is none of this number, or it is another user's.
+    /// There is no statement of this number, or it is another user's.
     pub fn profile(&self, query_id: u64) -> Result<Profile> {
         let entry = self.engine.observed.registry.find_ended_too(query_id);
         let (identity, catalog) = (&self.options.identity, self.engine.snapshots.catalog().snapshot());
@@ -199,7 +199,7 @@ impl Session {
         running
     }
 
-    /// The same for a statement that is only prepared.
+    /// Begins to prepare a statement: cancelling the preparation ends the statement.
     pub(crate) fn begin_to_prepare(&self, text: &str, deadline: &Deadline) -> Preparing {
         let Observed { counters, registry, .. } = &self.engine.observed;
         let preparing = Preparing::begin(counters, registry, text, &self.options, deadline.token().clone());

@@ -49,15 +49,15 @@ pub struct EngineStats {
 /// A resource group at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupStats {
-    /// Name of the schema.
+    /// Name of the group.
     pub name: String,
     /// Slots for long queries that compute on this node, and as many again for short ones.
     pub slots: usize,
-    /// The same for queries that other nodes compute.
+    /// Slots for long queries that other nodes compute, and as many again for short ones.
     pub spread_slots: usize,
     /// Queries that hold a slot.
     pub running: usize,
-    /// Queries that wait for one.
+    /// Queries that wait for a slot.
     pub queued: usize,
     /// Queries that were refused since the start, because too many waited or they waited too long.
     pub refused: u64,

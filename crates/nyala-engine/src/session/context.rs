@@ -34,7 +34,7 @@ pub struct ContextSource {
     pub runtime: Arc<RuntimeEnv>,
     pub stores: Arc<Stores>,
     pub live: Arc<LiveStores>,
-    /// None when cuboids are not to be kept in memory.
+    /// The cuboids in memory; none if the configuration keeps none there.
     pub hot: Option<Arc<HotCuboids>>,
     pub extensions: Vec<Arc<dyn SessionExtension>>,
     pub limits: StatementLimits,
@@ -91,7 +91,7 @@ impl SnapshotContext {
         Ok(Self { snapshot, state, versioned, tables, cubes, listings, epoch })
     }
 
-    /// The same snapshot, with its cubes judged by newer listings.
+    /// This snapshot, with its cubes judged by newer listings.
     pub fn with_listings(&self, listings: Listings) -> Self {
         let judged = self.cubes.iter().map(|cube| {
             let compiled = cube.compiled.clone();

@@ -134,13 +134,13 @@ impl Entry {
         }
     }
 
-    /// Records the schema of its names without one.
+    /// Records the schema in which the statement's names without a schema are looked up.
     pub fn is_in(&self, schema: Arc<str>) {
         // A session sets it once for each statement.
         let _ = self.schema.set(schema);
     }
 
-    /// The schema of its names without one; none of a part of another node's statement.
+    /// The schema in which the statement's names without a schema are looked up; none for a part of another node's statement.
     pub fn schema(&self) -> Option<&str> {
         self.schema.get().map(|schema| &**schema)
     }
@@ -202,7 +202,7 @@ impl Entry {
         self.account.get_or_init(Arc::default)
     }
 
-    /// Makes its threads end. It is listed until they have.
+    /// Makes the statement's threads end. The statement is listed until they have ended.
     pub fn end_work(&self) {
         if let Some(account) = self.account.get() {
             self.ending.store(true, Ordering::Release);
@@ -221,7 +221,7 @@ impl Entry {
     pub fn follows(&self, plan: &Arc<dyn ExecutionPlan>, ready: bool, route: Option<Arc<Route>>) {
         self.ready_plan.store(ready, Ordering::Relaxed);
         self.live().plan = Some(Arc::clone(plan));
-        // Its client may have gone while it was planned anew.
+        // The client may have gone while the statement was planned anew.
         if self.is_ending() {
             self.forget_plan();
         }
@@ -230,13 +230,13 @@ impl Entry {
         }
     }
 
-    /// Records what answers it.
+    /// Records the route that answers the statement.
     pub fn takes(&self, route: Arc<Route>) {
         // Set once for each statement.
         let _ = self.route.set(route);
     }
 
-    /// What answers it; none if it is no query, or was not planned yet.
+    /// The route that answers the statement; none if the statement is no query, or was not planned yet.
     pub fn route(&self) -> Option<&Arc<Route>> {
         self.route.get()
     }
@@ -272,7 +272,7 @@ impl Entry {
         self.live().plan.clone()
     }
 
-    /// A build job does its work; the watchdog watches the job too.
+    /// Records that the statement waits for a build: the watchdog then counts the work of all builds as its progress.
     pub fn waits_for_build(&self) {
         self.builds.store(true, Ordering::Relaxed);
     }
@@ -296,7 +296,7 @@ impl Entry {
         self.given_again.load(Ordering::Relaxed)
     }
 
-    /// Whether its rows go to the statement itself, which writes them and ends later, and not to the client.
+    /// Records whether the rows go to the statement itself, which writes them and ends later, and not to the client.
     pub fn set_goes_on(&self, goes_on: bool) {
         self.goes_on.store(goes_on, Ordering::Relaxed);
     }
@@ -305,14 +305,14 @@ impl Entry {
         self.goes_on.load(Ordering::Relaxed)
     }
 
-    /// All rows are computed. The client, or the statement that writes them, has yet to take the last, or an
+    /// Records that all rows are computed. The client, or the statement that writes them, has yet to take the last, or an
     /// error.
     pub fn has_computed(&self) {
         if !self.goes_on() {
             self.enter(Phase::Sending);
         }
         if let Some(plan) = self.plan() {
-            // The last work of a statement counts.
+            // Set once: of a statement that runs several plans, the first one that ends counts.
             let _ = self.bytes_read.set(BytesRead::of(plan.as_ref()));
             let _ = self.rows_read.set(rows_read(plan.as_ref()));
         }

@@ -65,7 +65,7 @@ pub struct Phases {
 /// How long statements have been in one phase since the start, for metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PhaseTimes {
-    /// `parsing`, `preparing`, `planning`, `queued`, `running` or `sending`. Of `preparing`, without parsing.
+    /// `parsing`, `preparing`, `planning`, `queued`, `running` or `sending`. Here `preparing` does not include parsing.
     pub phase: &'static str,
     /// Times in each bucket: at most its bound, above the one before. The last bucket is above all bounds.
     counts: Vec<u64>,

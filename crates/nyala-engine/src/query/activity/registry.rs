@@ -186,7 +186,7 @@ mod tests {
         let early: Vec<_> = (0..40).map(|_| begin(&registry).0).collect();
         let numbers = |entries: Vec<Arc<Entry>>| entries.iter().map(|entry| entry.id).collect::<Vec<_>>();
         assert_eq!(numbers(registry.running()), (1..=40).collect::<Vec<_>>());
-        // Backwards, so that none ends in the order in which it began.
+        // Backwards, so that statements do not end in the order in which they began.
         for entry in early.iter().rev() {
             entry.end_with(Status::Finished);
             registry.end(entry);

@@ -12,16 +12,16 @@ use super::phases::PREPARING;
 /// What answers a query: cubes or tables, here or on other nodes. All executions of one plan share it.
 #[derive(Debug, Default)]
 pub struct Route {
-    /// For each aggregation that reads the fact table of a cube.
+    /// A report for each aggregation that reads the fact table of a cube.
     pub aggregations: Vec<BlockReport>,
-    /// Which nodes do parts of it, or why no other does. Empty where there is no other.
+    /// Which nodes do parts of the query, or why no other node does. Empty without other nodes.
     pub nodes: String,
     /// The cubes that answer; none if the tables do.
     pub answered_from: Option<String>,
 }
 
 impl Route {
-    /// As the rewrite found it.
+    /// The route that the cube rewrite found.
     pub fn new(report: &Report, nodes: &str) -> Self {
         let answered_from = report.answered_from();
         Self { aggregations: report.blocks.clone(), nodes: nodes.to_owned(), answered_from }
@@ -43,11 +43,11 @@ impl Route {
 /// Bytes of files that a statement read, by where they were found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BytesRead {
-    /// In the memory of the block cache.
+    /// Bytes found in the memory of the block cache.
     pub memory: u64,
-    /// On its disk.
+    /// Bytes found on the disk of the block cache.
     pub disk: u64,
-    /// In the store of the files.
+    /// Bytes read from the store of the files.
     pub store: u64,
 }
 
@@ -105,7 +105,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// As it stands now.
+    /// The outcome of a statement, as it stands now.
     pub fn of(entry: &Entry) -> Self {
         let (route, from_result_cache) = (entry.route().cloned(), entry.was_given_again());
         let cells = route.as_ref().filter(|_| !from_result_cache).map_or(0, |route| route.most_cells());
@@ -119,7 +119,7 @@ impl Outcome {
             route,
             from_result_cache,
             bytes: bytes.unwrap_or_default(),
-            // Scans of memory give groups where they have made these of cells.
+            // A scan of memory that groups cells gives the groups, and has read the cells.
             rows_read: rows.unwrap_or(0).max(cells),
         }
     }
@@ -157,7 +157,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// As it stands now.
+    /// The profile of a statement, as it stands now.
     pub fn of(entry: &Entry) -> Self {
         let end = entry.end();
         Self {

@@ -66,12 +66,12 @@ impl Running {
         entry.enter(Phase::Sending);
     }
 
-    /// The scope of its tasks. It is listed until the last of them is gone.
+    /// The scope of the statement's tasks. The statement is listed until the last of them is gone.
     pub fn scope(&self) -> Scope {
         Scope::new(Arc::clone(self.entry().account())).holding(Arc::clone(&self.listed))
     }
 
-    /// The task is aborted when this is dropped.
+    /// Takes the task that computes the statement; it is aborted when this is dropped.
     pub fn compute(&mut self, task: JoinHandle<()>) {
         self.task = Some(task);
     }
@@ -114,7 +114,7 @@ impl Listed {
         fail(&self.counters, &self.entry, error);
     }
 
-    /// Another entry takes its place: the statement was not run here.
+    /// Ends the entry uncounted and unlogged: another entry, here or on another node, stands for the statement.
     pub fn hand_over(&self) {
         self.counters.total.fetch_sub(1, Ordering::Relaxed);
         self.entry.end_with(Status::Prepared);

@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use super::entry::{Entry, Phase};
 use super::registry::Registry;
 
-/// Looks within the time that work may make no progress.
+/// Number of looks within the time for which work may make no progress.
 const LOOKS: u32 = 10;
 /// Shortest time between looks: more would cost more than they are worth.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
@@ -34,11 +34,11 @@ pub struct Stuck {
     /// The operator that is at work, or the phase of a recovery, if that is known.
     pub operator: Option<String>,
     pub waits_for: Cow<'static, str>,
-    /// For how long it looked the same; the time it has run, if it was not watched.
+    /// How long its state has been the same; the time it has run, if it was not watched.
     pub still: Duration,
 }
 
-/// The look of some work, and since when.
+/// The state of some work when the watchdog looked at it, and since when it has been the same.
 struct Look {
     sign: u64,
     since: Instant,
@@ -52,7 +52,7 @@ pub struct Watched {
     pub stores: Arc<LiveStores>,
 }
 
-/// Time between two looks, if nothing is stuck before it looked the same for `after`.
+/// Time between two looks, if work is stuck once its state has been the same for `after`.
 fn interval(after: Duration) -> Duration {
     (after / LOOKS).max(MIN_INTERVAL)
 }
@@ -63,7 +63,7 @@ pub fn is_overdue(since: Duration, after: Duration) -> bool {
     since > interval(after) + MAX_LATE
 }
 
-/// Looks until its task is dropped. Nothing is stuck before it looked the same for `after`.
+/// Looks until its task is dropped. Work is stuck once its state has been the same for `after`.
 pub async fn watch(watched: Watched, after: Duration) {
     let every = interval(after);
     let mut seen: HashMap<(&'static str, u64), Look> = HashMap::new();
@@ -135,7 +135,7 @@ fn report(stuck: &Stuck) {
     tracing::warn!(kind, id, what, operator, %waits_for, seconds, "no progress");
 }
 
-/// The looks of the work that is still there.
+/// The states of the work that is still there, each with the time since when it has been the same.
 fn look(
     mut before: HashMap<(&'static str, u64), Look>,
     signs: impl Iterator<Item = ((&'static str, u64), u64)>,
@@ -148,7 +148,7 @@ fn look(
     looks.collect()
 }
 
-/// Changes with the work done. `built`, the work of all builds, counts for a statement that waits for a
+/// A number that changes with the work done. `built`, the work of all builds, counts for a statement that waits for a
 /// build.
 fn sign_of(entry: &Entry, built: u64) -> u64 {
     let computed = entry.plan().map_or(0, |plan| work_of(plan.as_ref()));
@@ -161,7 +161,7 @@ fn sign_of_build(job: &JobEntry) -> u64 {
     counts.iter().fold(0, |sign, count| sign.wrapping_mul(31).wrapping_add(*count))
 }
 
-/// Grows with all counters of the operators.
+/// A number that grows with all counters of the operators.
 fn work_of(plan: &dyn ExecutionPlan) -> u64 {
     let own = plan.metrics().map_or(0, |metrics| {
         metrics.iter().fold(0_u64, |sum, metric| sum.wrapping_add(metric.value().as_usize() as u64))

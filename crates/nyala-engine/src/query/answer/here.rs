@@ -51,7 +51,7 @@ impl Here {
                 running.entry().add_rows(batch.num_rows());
                 self.recording.add_rows(batch.num_rows());
                 self.given = Some(Instant::now());
-                // Until the client asks for more.
+                // The client has this batch until it asks for more.
                 running.entry().enter(Phase::Sending);
             }
             Some(Err(error)) => running.fail(error),

@@ -30,9 +30,9 @@ pub enum Purpose {
 pub struct PlannedQuery<'a> {
     /// Its operators.
     pub plan: Arc<dyn ExecutionPlan>,
-    /// What they were made from.
+    /// The logical plan that the operators were made from.
     pub logical: &'a LogicalPlan,
-    /// What it was planned with.
+    /// The session state that the query was planned with.
     pub state: SessionState,
     /// How much work it is.
     pub class: CostClass,
@@ -58,7 +58,7 @@ pub struct Placed {
     pub task: Arc<TaskContext>,
     /// Whether other nodes do parts of it.
     pub is_spread: bool,
-    /// For EXPLAIN: which nodes do parts of it, or why no other does. Empty where there is no other.
+    /// For EXPLAIN: which nodes do parts of the query, or why no other node does. Empty without other nodes.
     pub note: String,
 }
 
@@ -73,7 +73,7 @@ impl Placed {
         if self.is_spread { Site::Spread } else { Site::Here }
     }
 
-    /// The same, with the reason.
+    /// Adds the reason why no other node does a part of the query.
     #[must_use]
     pub fn because(self, reason: impl Into<String>) -> Self {
         Self { note: reason.into(), ..self }
@@ -86,8 +86,8 @@ pub trait Placement: Debug + Send + Sync {
     /// streams ends those parts.
     fn place<'a>(&'a self, query: PlannedQuery<'a>) -> BoxFuture<'a, Result<Placed>>;
 
-    /// What each operator did on each node, of a query that was placed to be measured and whose rows have ended: the sums, or
-    /// those of each task.
+    /// What each operator did on each node, for a query that was placed to be measured and whose rows have ended: the sums of all tasks, or
+    /// the figures of each task.
     fn figures<'a>(
         &'a self,
         plan: &'a dyn ExecutionPlan,

@@ -34,7 +34,7 @@ pub struct ResultKey {
     text: Arc<str>,
     parameters: Vec<ScalarValue>,
     settings: Arc<str>,
-    /// Epoch of the context: of one catalog snapshot with one listing of files.
+    /// Epoch of the context: one catalog snapshot with one listing of files.
     epoch: u64,
 }
 
@@ -65,7 +65,7 @@ impl ResultKey {
 pub struct Known {
     pub schema: SchemaRef,
     pub batches: Vec<RecordBatch>,
-    /// For access checks, the query history and the list of queries.
+    /// The source, for access checks, the query history and the list of queries.
     pub from: Source,
 }
 

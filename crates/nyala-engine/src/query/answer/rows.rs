@@ -42,7 +42,7 @@ pub struct Completion {
 }
 
 impl Answer {
-    /// An answer that is computed already. Without a deadline for callers that take all batches at once.
+    /// An answer that is computed already. Callers that take all batches at once give no deadline.
     pub(crate) fn ready(
         schema: SchemaRef,
         batches: Vec<RecordBatch>,
@@ -60,7 +60,7 @@ impl Answer {
 }
 
 impl Completion {
-    /// Nothing was done, because IF NOT EXISTS found a relation of the name.
+    /// The completion of a statement that did nothing, because IF NOT EXISTS found a relation of the name.
     pub(crate) fn already(tag: &str, name: &QualifiedName) -> Answer {
         let notice = Some(format!("relation `{}` already exists, skipping", name.name));
         Answer::Done(Self { tag: tag.to_owned(), rows: None, notice })
@@ -144,7 +144,7 @@ impl RowStream {
         Self { schema, batches, running, deadline, reached, source, keeping, ended: false }
     }
 
-    /// The same rows, with the source that the result cache needs.
+    /// These rows, with the source that the result cache needs.
     pub(crate) fn from(mut self, source: Option<Source>) -> Self {
         self.source = source.map(Box::new);
         self

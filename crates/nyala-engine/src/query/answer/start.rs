@@ -33,7 +33,7 @@ const BATCHES_AHEAD: usize = 2;
 /// Times that a query is planned anew, before it fails with the error of the last time. Nodes may be lost one after the other
 /// while it runs.
 const MAX_ATTEMPTS: u32 = 8;
-/// The same while nodes lack memory of which this query alone needs a large part.
+/// Times that a query is planned anew because nodes lack memory of which this query alone needs a large part.
 const MAX_WAITS: u32 = 4;
 /// Wait before the second attempt. Each further one is twice as long, up to a second.
 const WAIT: Duration = Duration::from_millis(25);
@@ -62,7 +62,7 @@ pub struct Start {
     pub task: Arc<TaskContext>,
     pub deadline: Deadline,
     pub recording: Recording,
-    /// Given back when no task computes the plan any more, which may be after the client has gone.
+    /// The slot of the query. It is given back when no task computes the plan any more, which may be after the client has gone.
     pub slot: Option<Slot>,
     /// Set if the result cache may keep the answer.
     pub source: Option<Source>,
@@ -77,12 +77,12 @@ pub struct Start {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Attempts {
     all: u32,
-    /// Because a node lacked memory: another one, or this one for the last stage.
+    /// How often because a node lacked memory: another node, or this one for the last stage.
     waits: u32,
 }
 
 impl Attempts {
-    /// How a query is planned after an error; none if another attempt would be none better. `is_spread` is that of [`Start`].
+    /// How a query is planned after an error; none if another attempt would fail, too. `is_spread` is [`Start::is_spread`].
     fn again_after(&mut self, error: &QueryError, is_spread: bool) -> Option<Again> {
         self.all += 1;
         if self.all > MAX_ATTEMPTS {
@@ -101,7 +101,7 @@ impl Attempts {
         }
     }
 
-    /// The wait before the next one.
+    /// The wait before the next attempt.
     fn wait(self) -> Duration {
         let doubled =
             |first: Duration, times: u32| first.saturating_mul(1 << times.saturating_sub(1).min(16));
@@ -183,7 +183,7 @@ impl Start {
         Err(error)
     }
 
-    /// How the query is planned after an error; none if another attempt would be none better.
+    /// How the query is planned after an error; none if another attempt would fail, too.
     fn again_after(&mut self, error: &QueryError) -> Option<Again> {
         let again = self.attempts.again_after(error, self.is_spread)?;
         if again == Again::Alone {
@@ -193,8 +193,8 @@ impl Start {
         Some(again)
     }
 
-    /// The error of an attempt. For its parts, other nodes have told whether it is other queries that hold the memory; for the stage of
-    /// this node it is found out here.
+    /// The error of an attempt. Whether it failed because other queries held the memory is known from other nodes for their parts, and is
+    /// found out here for this node's stage.
     fn error_of(&self, error: DataFusionError, entry: &Entry) -> QueryError {
         let lacked_memory =
             self.is_spread && is_held_by_others(&error, self.task.memory_pool().as_ref(), entry);
@@ -235,7 +235,7 @@ impl Start {
             if !entry.goes_on() {
                 counters.rows.fetch_add(rows as u64, Ordering::Relaxed);
             }
-            // The client gets rows of this version of the files.
+            // The client has rows of this version of the files now, so that the query cannot be planned anew.
             self.plan_anew = None;
             self.recording.add_rows(rows);
             entry.add_rows(rows);
@@ -261,8 +261,8 @@ impl Start {
     }
 }
 
-/// Forgets the plan of a failed attempt: its operators keep tables for joins, and while this query waits for memory of others, others
-/// wait for that of this one.
+/// Forgets the plan of a failed attempt: its operators hold memory, as for the tables of joins, and other queries may wait for that
+/// memory while this query waits for theirs.
 fn let_go(plan: &mut Arc<dyn ExecutionPlan>, entry: &Entry) {
     *plan = Arc::new(EmptyExec::new(plan.schema()));
     entry.forget_plan();
@@ -293,7 +293,7 @@ mod tests {
         let_go(&mut plan, running.entry());
         assert!(failed.upgrade().is_none());
         assert_eq!(plan.schema(), schema);
-        // The plan of the next attempt is not kept, either, when its client has gone in between: its tasks would keep the statement listed.
+        // Nor is the plan of the next attempt kept when the client has gone in between: the plan's tasks would keep the statement listed.
         let next: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(schema));
         running.entry().account();
         running.entry().end_work();
