@@ -55,7 +55,7 @@ fn switches(action: &AlterAction) -> bool {
     matches!(action, AlterAction::Set(options) if options.iter().all(|option| option.name == "answers"))
 }
 
-/// Running queries go on with the cube they saw.
+/// Alters a cube. Running queries go on with the cube as they saw it.
 async fn run(statement: &AlterCube, execution: Execution<'_>) -> Result<Answer> {
     if statement.actions.iter().all(switches) {
         switch(statement, &execution).await?;
@@ -85,7 +85,7 @@ async fn switch(statement: &AlterCube, execution: &Execution<'_>) -> Result<()> 
         engine.catalog().commit(change).await?;
         engine.snapshots.refresh().await
     };
-    // Made even if the statement stops waiting.
+    // The change is made even if the statement stops waiting.
     execution.deadline.hand_over(switched).await
 }
 
@@ -110,9 +110,9 @@ async fn change(statement: &AlterCube, execution: &Execution<'_>) -> Result<()> 
         give_back(&home, &cube.entry, &after, &name);
         engine.snapshots.refresh().await
     };
-    // Made even if the statement stops waiting.
+    // The change is made even if the statement stops waiting.
     execution.deadline.hand_over(altered).await?;
-    // The cube is altered by now.
+    // The cube is altered by now, so that an error here does not fail the statement.
     if let Err(error) = drop_outdated(engine, &home, &name).await {
         tracing::warn!(cube = %name, %error, "outdated segments of an altered cube stay until something is built");
     }

@@ -93,7 +93,7 @@ fn row(cube: &CubeEntry, set: DimensionSet, history: &[QueryHistoryEntry]) -> Ro
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Uses {
     pub times: u64,
-    /// In milliseconds since the Unix epoch.
+    /// The last use, in milliseconds since the Unix epoch.
     pub last_ms: Option<u64>,
 }
 

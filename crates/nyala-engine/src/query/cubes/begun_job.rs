@@ -18,7 +18,7 @@ pub struct BegunJob {
     /// The right to change the cube.
     pub lease: Arc<Lease>,
     pub job: EndJob,
-    /// Lists it, and keeps other jobs of this node from the cube.
+    /// Lists the job, and keeps other jobs of this node from the cube.
     pub listed: RunningBuild,
     pub maker: Maker,
     pub works: Vec<Work>,

@@ -181,7 +181,7 @@ pub fn build_context(
     }
 }
 
-/// The steps of `keys` that have rows. Transient errors are retried, as those of the build are that follows.
+/// The steps of `keys` that have rows. Transient errors are retried, as they are in the build that follows.
 async fn filled_steps(
     engine: &Arc<Engine>,
     (cube, pins): (&Arc<ReadyCube>, &Arc<Pins>),

@@ -111,7 +111,7 @@ async fn run(statement: &Check<'_>, execution: Execution<'_>) -> Result<Answer> 
         findings.push(Finding::new("source", "stale", "it has not been built; run BUILD CUBE"));
     }
     findings.extend(files(engine, &cube).await?);
-    // Without the segments that were found damaged just now.
+    // The cube is found again without the segments whose damage was just found.
     let cube = find(engine, name)?.at(&pins);
     findings.extend(sources(&cube));
     let runner = Runner { engine, settings: &execution.settings, pins, scope: execution.running.scope() };

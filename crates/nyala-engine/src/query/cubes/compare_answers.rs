@@ -79,7 +79,7 @@ fn same(ours: &ScalarValue, right: &ScalarValue) -> bool {
 fn float(value: &ScalarValue) -> Option<f64> {
     match value {
         ScalarValue::Float64(value) => *value,
-        // Its sums are only as exact as its values.
+        // Sums of 32-bit floating-point numbers depend on the order of their terms, too.
         ScalarValue::Float32(value) => value.map(f64::from),
         _ => None,
     }

@@ -58,7 +58,7 @@ async fn create(create: &CreateCube, execution: Execution<'_>) -> Result<Answer>
     execution.commit(change, "CREATE CUBE").await
 }
 
-/// A cube is over tables; a query of a view finds it all the same.
+/// Fails if the query reads a view or a temporary table. A cube over the tables of a view also answers queries of the view.
 fn check_tables(create: &CreateCube, execution: &Execution<'_>, snapshot: &CatalogSnapshot) -> Result<()> {
     let view = |name: &ObjectName| {
         let name = execution.name(name).ok()?;

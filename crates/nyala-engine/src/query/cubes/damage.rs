@@ -22,7 +22,7 @@ pub async fn record_all(snapshots: Weak<Snapshots>, mut found: UnboundedReceiver
     }
 }
 
-/// From here on new statements do not use the segment. Its files stay until another segment replaces it.
+/// Takes the segment of a damaged file out of use for new statements. Its files stay until another segment replaces it.
 async fn record(snapshots: &Snapshots, found: &FoundDamage) -> Result<()> {
     let snapshot = snapshots.catalog().snapshot();
     let Some((cube, segment, file)) = owner(&snapshot, &found.path) else {

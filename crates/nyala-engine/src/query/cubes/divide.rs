@@ -34,12 +34,12 @@ pub struct OthersSegments {
     pub cube: QualifiedName,
     pub home: SegmentHome,
     pub is_divided: Arc<AtomicBool>,
-    /// Keeps the cube; none once there is nothing to delete.
+    /// Keeps other jobs of this node from the cube; none once there is nothing to delete.
     pub listed: Option<RunningBuild>,
 }
 
 impl OthersSegments {
-    /// After the outcome of the job.
+    /// Called with the outcome of the job: deletes the unfinished segments of a job that failed, and lets other jobs take the cube.
     pub async fn settle(mut self, outcome: &Result<()>) {
         if outcome.is_err() && self.is_divided.load(Ordering::Relaxed) {
             drop_all(&self.cube, &self.home).await;
@@ -147,7 +147,7 @@ async fn make_all(maker: &Maker, cube: &ReadyCube, units: Vec<Vec<Work>>) -> Res
     let Some(permit) = &maker.context.home.permit else {
         return Err(QueryError::internal("a cube is built without its lease"));
     };
-    // Given up with the job: then nothing more is recorded for it.
+    // This lease is given up with the job: nothing can be recorded for the job after that.
     let lent = units_lease(engine, cube.entry.id).await?;
     let fences = permit.fences().iter().chain([lent.fence()]);
     let leases: Vec<(String, u64)> = fences.map(|fence| (fence.lease.clone(), fence.token.0)).collect();
@@ -181,7 +181,7 @@ async fn make_all(maker: &Maker, cube: &ReadyCube, units: Vec<Vec<Work>>) -> Res
             leave_out_ready(engine, &mut waiting.unit, &before);
         });
     }
-    // All executors were lost: this node makes the rest, whatever it is otherwise.
+    // All executors were lost: this node makes the rest, even if it is no executor.
     while let Some(Waiting { unit, progress }) = shared.next() {
         make_here(engine, &unit, permit.clone(), progress).await?;
     }
@@ -208,7 +208,7 @@ fn leave_out_ready(engine: &Engine, unit: &mut BuildUnit, before: &BTreeSet<Segm
     unit.ranges.retain(|range| !ready.contains(range));
 }
 
-/// One unit after the other on one node, until there are no more or the node is lost.
+/// Has one node make one unit after the other, until there are no more or the node is lost.
 async fn make_units(engine: &Arc<Engine>, node: &NodeEntry, permit: &Permit, shared: &Shared) {
     while let Some(mut waiting) = shared.next() {
         let Waiting { unit, progress } = &waiting;

@@ -41,7 +41,7 @@ async fn run(statement: &statement::DropSegments, execution: Execution<'_>) -> R
     let lease = lease(engine, entry(engine, &name)?.id, &name).await?;
     let segments = chosen(statement, engine, &name, &execution.settings).await?;
     let home = engine.segment_home(Some(lease.into()));
-    // Done even if the statement stops waiting.
+    // The segments are dropped even if the statement stops waiting.
     execution.deadline.hand_over(drop_segments(engine, &home, &name, segments)).await?;
     Ok(Completion::of("ALTER CUBE"))
 }
@@ -54,7 +54,7 @@ async fn chosen(
     settings: &Settings,
 ) -> Result<Vec<SegmentEntry>> {
     match &statement.segments {
-        // Also of a cube that no longer fits its tables.
+        // All segments can be dropped also if the cube no longer fits its tables.
         DroppedSegments::All => Ok(entry(engine, name)?.segments.clone()),
         DroppedSegments::Numbers(numbers) => segments_numbered(entry(engine, name)?.as_ref(), numbers),
         DroppedSegments::Range(range) => {

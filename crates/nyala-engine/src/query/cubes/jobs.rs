@@ -83,8 +83,8 @@ async fn record(engine: &Arc<Engine>, cube: &ReadyCube, kind: JobKind, works: &[
     }
 }
 
-/// Ends a job that was not begun, because the catalog has not confirmed that it added it. If the answer was all that was lost, it would be
-/// listed as running for as long as this node lives.
+/// Ends a job that was not begun because the catalog did not confirm that it was added. If it was added and only the answer was lost, the
+/// job would be listed as running for as long as this node lives.
 async fn end_if_added(engine: Weak<Engine>, job: JobEntry) {
     let (mut delay, mut looks) = (FIRST_RETRY, 0);
     while looks < LOOKS {
@@ -99,7 +99,7 @@ async fn end_if_added(engine: Weak<Engine>, job: JobEntry) {
     }
 }
 
-/// Ends the job in the catalog that is this one but for its id; whether there is one.
+/// Ends the job in the catalog that equals `begun` but for its id. Returns whether there is one.
 async fn end_added(engine: &Engine, begun: &JobEntry) -> Result<bool> {
     let running = engine.build_progress();
     let is_it = |job: &JobEntry| {
@@ -283,7 +283,8 @@ impl Command for ShowJobs {
     }
 }
 
-/// Fails unless the caller may cancel a job of this node: it may build the cube. Jobs that do not run are for superusers.
+/// Fails unless the caller may cancel a job of this node, which takes the right to build the cube. Only superusers may name a job that
+/// does not run.
 pub fn may_cancel(caller: &Caller<'_>, job: u64) -> Result<()> {
     match caller.engine.build_progress().into_iter().find(|running| running.id.0 == job) {
         Some(running) => caller.may_build(running.cube),
@@ -296,7 +297,7 @@ pub struct CancelJob(pub u64);
 
 impl Command for CancelJob {
     fn authorize(&self, _: &Caller<'_>) -> Result<()> {
-        // Once it is known which node runs the job, that node checks it.
+        // The rights are checked by the node that runs the job, which is not known yet.
         Ok(())
     }
 

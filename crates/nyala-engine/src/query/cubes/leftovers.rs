@@ -11,7 +11,7 @@ use nyala_sql::error::Result;
 use super::lease::lease_name;
 use crate::query::engine::Engine;
 
-/// Between two looks. The first comes after one pause, so that nodes that start do not all list the bucket.
+/// Pause between two searches. The first search comes after one pause, so that nodes that start do not all list the bucket.
 const PAUSE: Duration = Duration::from_secs(3600);
 const LEASE: &str = "leftovers";
 

@@ -37,7 +37,7 @@ pub struct Maker {
     pub range: SegmentRange,
     /// Facts about these rows, and the files that held the rows then.
     pub survey: Mutex<Option<(Vec<SourceFiles>, Arc<Survey>)>>,
-    /// Whose unfinished segments are taken up.
+    /// Which nodes' unfinished segments are taken up.
     pub resume: Resume,
     /// Whether other nodes were given parts of the job.
     pub is_divided: Arc<AtomicBool>,
@@ -149,7 +149,7 @@ impl Maker {
         let mut wanted = Vec::new();
         for range in group.iter().map(Work::range) {
             let sources = self.sources(&context, &cube, range)?;
-            // As attempt 1, its files get other names than the segment's own build gives.
+            // Files of attempt 1 have other names than those of the segment's own build, which begins with attempt 0.
             wanted.push(WantedSegment {
                 range,
                 sources,
@@ -205,7 +205,7 @@ impl Maker {
         let mut wanted = WantedSegment { range, sources, revision, attempt, again, resume: self.resume };
         let made = self.carry_out((work, known), &cube, &mut wanted).await;
         match made {
-            // If files changed, that is the cause.
+            // If files changed meanwhile, that is taken for the cause, and is the error.
             Err(error) if is_of_rows(error.kind) => {
                 self.check_unchanged(&cube, &wanted).await.map_err(|changed| match changed.transient {
                     true => error.clone(),
@@ -230,7 +230,7 @@ impl Maker {
                 let survey = self.surveyed(cube).await?;
                 build(cube, wanted, (&survey, known), context).await?
             }
-            // If rows came since, it is stale from the beginning.
+            // If rows came since the range was listed, the recorded range is stale at once.
             Work::Empty(_) => return record_gap(cube, wanted, context).await?.publish().await,
             Work::Merge(_, ids) => {
                 let segments: Vec<SegmentEntry> =

@@ -10,9 +10,9 @@ use nyala_model::NodeId;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::SegmentStore;
 
-/// So long the start waits for a bucket.
+/// How long the start waits for a bucket.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
-/// Between later attempts.
+/// Pause between later attempts.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// The place, and the data folder that takes it.
@@ -21,15 +21,15 @@ pub struct Place {
     pub catalog: Arc<Catalog>,
     pub store: SegmentStore,
     pub node: NodeId,
-    /// Whom the place belongs to: all nodes of a catalog together, or this one.
+    /// The owner of the place: all nodes of a catalog together, or this node.
     pub owner: NodeId,
 }
 
 impl Place {
-    /// Takes the place and deletes leftovers in it. False if it does not answer; then [`Self::take_later`] is due.
+    /// Takes the place and deletes leftovers in it. False if the bucket does not answer; then [`Self::take_later`] is due.
     ///
     /// # Errors
-    /// It is refused, or belongs to another data folder.
+    /// The place is refused, or belongs to another data folder.
     pub async fn take_now(&self) -> Result<bool> {
         let taken = tokio::time::timeout(FIRST_WAIT, self.take()).await.unwrap_or_else(|_| {
             let message = format!("no answer within {} seconds", FIRST_WAIT.as_secs());
@@ -61,7 +61,7 @@ impl Place {
     async fn take(&self) -> Result<()> {
         self.store.claim(&self.owner, &self.node).await?;
         if self.catalog.is_shared() {
-            // Other nodes may be building: leftovers are found by and by.
+            // Other nodes may be building: leftovers are searched for later, at intervals.
             return Ok(());
         }
         // Builds wait for `set_unready(None)`: a segment that begins during the listing would look like a leftover.

@@ -34,7 +34,7 @@ impl Command for Recommend<'_> {
     }
 
     fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
-        // It shows the queries of other sessions.
+        // The answer shows queries of other sessions.
         caller.require_superuser("a recommendation from the query history")
     }
 
@@ -89,7 +89,7 @@ async fn run(wish: &statement::Recommend, execution: Execution<'_>) -> Result<An
 
 type Filter = Box<dyn Fn(&QueryHistoryEntry) -> bool + Send>;
 
-/// The entries in scope.
+/// Tells which entries of the history the statement is about.
 fn scope(wish: &RecommendFor, snapshot: &CatalogSnapshot, schema: &str) -> Result<Filter> {
     match wish {
         RecommendFor::Table(name) => {
@@ -119,7 +119,7 @@ fn exists(entry: &QueryHistoryEntry, snapshot: &CatalogSnapshot) -> bool {
     entry.shape.tables.iter().all(|table| snapshot.tables.contains_key(&table.table))
 }
 
-/// Whether a cube that still exists answered it the last time.
+/// Whether a cube that still exists answered the entry's queries the last time.
 fn is_served(entry: &QueryHistoryEntry, snapshot: &CatalogSnapshot) -> bool {
     let last = entry.answers.iter().max_by_key(|answer| answer.last_ms);
     last.is_some_and(|last| {

@@ -29,7 +29,7 @@ use crate::query::nodes::Nodes;
 
 /// `SHOW SEGMENTS`.
 pub struct ShowSegments<'s> {
-    /// All cubes without a name.
+    /// The cube to list; none for all cubes.
     pub cube: Option<&'s ObjectName>,
 }
 
@@ -54,7 +54,7 @@ impl Command for ShowSegments<'_> {
 
 /// `SHOW CUBOIDS`.
 pub struct ShowCuboids<'s> {
-    /// All cubes without a name.
+    /// The cube to list; none for all cubes.
     pub cube: Option<&'s ObjectName>,
 }
 
@@ -170,7 +170,7 @@ pub fn coverage_now(engine: &Engine, cube: &CubeEntry) -> Coverage {
     found.map(|cube| cube.coverage.clone()).unwrap_or_default()
 }
 
-/// `is_made` tells whether the node that makes a segment is at it.
+/// The rows of a cube. `is_made` tells whether a node is still making an unfinished segment.
 fn segments_of<'a>(
     cube: &'a CubeEntry,
     coverage: &Coverage,

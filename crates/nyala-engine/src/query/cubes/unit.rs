@@ -39,15 +39,15 @@ impl Drop for Making {
 }
 
 impl Engine {
-    /// Makes the segments of a unit for the job of another node. The stream tells every half second what is done, and ends when all
-    /// of it is. Dropping it ends the work.
+    /// Makes the segments of a unit for the job of another node. The stream tells every half second how much is done, and ends when the
+    /// unit is complete. Dropping the stream ends the work.
     ///
     /// # Errors
     /// This node is stopping, runs another version, or does not know the catalog of the job. The stream fails as the build does.
     pub async fn build_unit(self: &Arc<Self>, unit: BuildUnit) -> Result<BoxStream<'static, Result<Counts>>> {
         self.check_takes_work()?;
         check_version(&self.node, &unit.node, &unit.program)?;
-        // Another node may know the catalog already.
+        // Counted as a node that is not reached: the unit is given to another node, which may know the catalog already.
         let known = self.catch_up(unit.version).await;
         known.map_err(|error| not_reached(&self.node, &error.message))?;
         let options = SessionOptions { sent_by: Some(unit.node.clone()), ..SessionOptions::default() };
@@ -71,7 +71,7 @@ pub fn unit_text(cube: &QualifiedName) -> String {
     format!("BUILD CUBE {cube} /* segments")
 }
 
-/// The next report, and what goes on.
+/// The next report, and the unit if it goes on.
 async fn tell(making: Option<Making>) -> Option<(Result<Counts>, Option<Making>)> {
     let mut making = making?;
     let outcome = tokio::select! {
@@ -84,7 +84,7 @@ async fn tell(making: Option<Making>) -> Option<(Result<Counts>, Option<Making>)
     Some((outcome.map(|()| counts), None))
 }
 
-/// As this node counts it; the catalog has the whole job.
+/// The job as this node counts it, with this unit only; the catalog has the whole job.
 fn job_of(unit: &BuildUnit) -> JobEntry {
     JobEntry {
         id: unit.job,

@@ -30,7 +30,7 @@ pub async fn after_build(maker: &Maker) -> Result<()> {
         let Some(merge) = due_merge(&cube) else { return Ok(()) };
         maker.context.progress.expect(cube.entry.definition.grouping_sets.len());
         match maker.make(&merge).await {
-            // Files have changed since it was found due: the next build merges. Or a file is damaged: its
+            // Files have changed since the merge was found due: the next build merges. Or a file is damaged: its
             // segment is rebuilt before it is merged.
             Err(error) if matches!(error.kind, ErrorKind::Unreadable | ErrorKind::Corrupt) => {
                 tracing::warn!(cube = %maker.name, %error, "segments are not merged");
@@ -48,7 +48,7 @@ pub async fn drop_outdated(engine: &Arc<Engine>, home: &SegmentHome, name: &Qual
     drop_segments(engine, home, name, outdated(&cube)).await
 }
 
-/// Drops ranges without rows that others are made in a part of. What is left of one is found again by the next build.
+/// Drops ranges without rows in a part of which new segments are made. The rest of such a range is found again by the next build.
 pub async fn drop_gaps(
     engine: &Arc<Engine>,
     home: &SegmentHome,
@@ -59,7 +59,7 @@ pub async fn drop_gaps(
     let made = works.iter().filter(|work| !matches!(work, Work::Extend(..)));
     let made: Vec<SegmentRange> = made.map(Work::range).collect();
     let gaps = cube.entry.segments.iter().filter(|segment| segment.is_gap());
-    // One that a new segment contains goes when that is published.
+    // A range that a new segment contains is dropped when the segment is published.
     let cut = |gap: &SegmentEntry| made.iter().any(|r| r.overlaps(gap.range) && !r.contains(gap.range));
     let replaced = gaps.filter(|gap| cut(gap)).cloned();
     drop_segments(engine, home, name, replaced.collect()).await
@@ -138,12 +138,12 @@ fn due_refreshes(engine: &Engine) -> Vec<(CubeId, QualifiedName, bool)> {
     due.map(|cube| (cube.entry.id, cube.entry.name.clone(), cube.reads_live())).collect()
 }
 
-/// The job and the log have the error; the caller needs only the outcome.
+/// Refreshes a cube. The job and the log have the error; the caller needs only the outcome.
 async fn refresh(engine: &Arc<Engine>, name: QualifiedName) -> Result<(), ()> {
     let settings = engine.default_settings();
     let wish = Wish { name: name.clone(), kind: JobKind::AutoRefresh, range: None };
     match run_job(engine, wish, &settings).await {
-        // Another statement builds or alters it.
+        // Another statement builds or alters the cube.
         Err(error) if error.kind == ErrorKind::InUse => Ok(()),
         Err(error) => {
             tracing::warn!(cube = %name, %error, "a cube was not refreshed");
@@ -167,7 +167,7 @@ impl Default for Rest {
 }
 
 impl Rest {
-    /// After a refresh that took so long.
+    /// The pause after a refresh that took this long.
     fn after(took: Duration) -> Self {
         Self { until: Instant::now() + took.saturating_mul(REST_AFTER_WORK).min(MAX_REST), next: FIRST_REST }
     }
