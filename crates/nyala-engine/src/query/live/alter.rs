@@ -72,7 +72,7 @@ async fn change(
     if alter.if_exists && !engine.snapshots.current().snapshot().tables.contains_key(name) {
         return Ok(());
     }
-    // Before the check for nothing to do: a client may repeat an ALTER that was cut off.
+    // The catalog is reconciled before the check for nothing to do: a client may repeat an ALTER that was cut off.
     let mut table = super::find(engine, name)?;
     let live = table.opened().await?;
     if reconcile(engine, &table, &live).await? {
@@ -94,7 +94,7 @@ async fn change(
     let altered = live.clone();
     let (made, outcome) = blocking(move || Ok(make(&altered, changes))).await?;
     if !made.is_empty() {
-        // Also after a failure: the catalog must list the columns that the table now has.
+        // Recorded also after a failure: the catalog must list the columns that the table now has.
         let mut defaults = table.source().defaults.clone();
         made.iter().for_each(|change| follow(&mut defaults, change));
         let definition = format!("{}; {alter}", table.entry().definition);

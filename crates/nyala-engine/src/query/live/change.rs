@@ -224,7 +224,7 @@ fn split(rows: &RecordBatch, width: usize) -> Result<(RecordBatch, Option<Record
     Ok((rows.project(&(0..rest).collect::<Vec<_>>())?, Some(last)))
 }
 
-/// The columns of both.
+/// The columns of both batches, side by side.
 fn beside(rows: &RecordBatch, others: &RecordBatch) -> Result<RecordBatch> {
     let (own, more) = (rows.schema(), others.schema());
     let fields: Vec<FieldRef> = own.fields().iter().chain(more.fields()).cloned().collect();

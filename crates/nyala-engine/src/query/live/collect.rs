@@ -42,7 +42,7 @@ pub async fn rows_of(query: &str, session: &Session) -> Result<Vec<RecordBatch>>
     Ok(gather(session.query(query).await?).await?.0)
 }
 
-/// All rows of an answer, and what is left of it.
+/// All rows of an answer, and its stream, which has no more.
 async fn gather(answer: Answer) -> Result<(Vec<RecordBatch>, RowStream)> {
     let Answer::Rows(mut rows) = answer else {
         return Err(QueryError::internal("a query gave no rows to write"));

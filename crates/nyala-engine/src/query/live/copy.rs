@@ -124,9 +124,9 @@ async fn run(copy: &CopyInto, execution: Execution<'_>) -> Result<Answer> {
     Ok(done(&ingest.finish(0, &deadline).await?))
 }
 
-/// The columns of files of texts as they are read. Their types are guessed from the first rows, and a guess may make another value of a text
-/// than the table does: of `00123` a number, of `12345678901234567.89` a floating-point one. Such columns are read as texts, which the
-/// query casts.
+/// The columns of CSV or JSON files as they are read. Their types are guessed from the first rows, and reading a text by a guessed type may
+/// lose what the column of the table would keep: the zeros of `00123`, or digits of `12345678901234567.89`. Such columns are read as texts,
+/// which the query casts.
 fn as_written(found: &Schema, wanted: &Schema, format: FileFormat) -> Schema {
     let fields = found.fields().iter().map(|field| {
         let column = wanted.field_with_name(field.name());
@@ -142,7 +142,7 @@ fn is_cast_from_text(guessed: &DataType, wanted: &DataType, format: FileFormat) 
     let is_same_number = guessed == wanted && guessed.is_numeric();
     match format {
         FileFormat::Csv => !guessed.is_nested() && !is_same_number,
-        // What is no text there is a number or a truth value, and a number with a fraction is rounded for a column of whole ones.
+        // Values in JSON that are no texts are numbers or truth values; a number with a fraction is rounded for a column of whole numbers.
         FileFormat::NdJson => !guessed.is_nested() && (wanted.is_string() || wanted.is_decimal()),
         FileFormat::Parquet | FileFormat::Delta => false,
     }

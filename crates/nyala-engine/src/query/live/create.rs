@@ -74,7 +74,8 @@ impl Command for CreateTable<'_> {
     }
 }
 
-/// The error, which sends no statement to another node: that would make a temporary table for a session that ends with the statement.
+/// The error without the node that owns the store, so that the statement is not sent there: it would make a temporary table for a session
+/// that ends with the statement.
 fn of_this_node(error: QueryError) -> QueryError {
     if error.owner.is_none() {
         return error;
@@ -125,7 +126,7 @@ async fn run(statement: &CreateTable<'_>, execution: Execution<'_>) -> Result<An
         Some(input) => {
             check_free(engine, &parts.name)?;
             let (rows, execution) = match &create.query {
-                // The rows may be on another node. The table stays on that of its session.
+                // The rows may be on another node. The table is made on the node of its session.
                 Some(query) if create.temporary && engine.catalog().is_shared() => {
                     let text = query.to_string();
                     (Box::pin(collect::rows_of(&text, execution.session)).await?, execution)

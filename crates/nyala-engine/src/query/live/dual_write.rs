@@ -62,7 +62,7 @@ where
         let _ = sender.send(work.await);
     });
     let done = match begun.await {
-        // Sent by the first poll of the wait itself: a statement that ends before has allowed nothing.
+        // The permission is sent by the first poll of the wait itself: a statement that ends before that has allowed nothing.
         Ok(()) => {
             let changing = async move {
                 // Fails if the work has ended already, and then there is an outcome.
@@ -71,7 +71,7 @@ where
             };
             deadline.hand_over(changing).await
         }
-        // The work ends without a change.
+        // The work ends without having asked to begin, and so without a change.
         Err(_) => outcome.await,
     };
     done.map_err(|_| QueryError::internal("work on a disk store ended early"))?
@@ -129,7 +129,7 @@ mod tests {
         let end = async {
             told.await.unwrap();
             deadline.token().cancel();
-            // The statement notices.
+            // Lets the statement notice that it was cancelled.
             for _ in 0..3 {
                 tokio::task::yield_now().await;
             }

@@ -45,12 +45,12 @@ pub struct Follower {
 enum Changes {
     Here {
         table: LiveTable,
-        /// None once a read has failed.
+        /// The feed of changes; none once a read has failed.
         feed: Option<ChangeFeed>,
     },
     There {
         rows: BoxStream<'static, Result<RecordBatch>>,
-        /// What has come of changes that belong together.
+        /// Batches of changes that belong together, until the last of them has come.
         gathered: Vec<RecordBatch>,
         lsn: Option<u64>,
     },
@@ -109,7 +109,7 @@ impl Session {
     /// position, and in all rows whether they are the last that belong together.
     pub(in crate::query) async fn follow_for_another(&self, text: &str, follow: &Follow) -> Result<Answer> {
         let follower = self.follow_table(follow).await?;
-        // It goes on until it is cancelled.
+        // The statement goes on until it is cancelled.
         let deadline = self.own_deadline().without_time();
         let running = self.begin(text, &deadline);
         running.entry().enter(Phase::Sending);
@@ -134,7 +134,7 @@ impl Session {
     }
 }
 
-/// A follower of another node's table, once that has told its position.
+/// A follower of another node's table, once that node has told the position.
 async fn there(
     reader: Reader,
     schema: &Schema,
@@ -153,7 +153,7 @@ fn with_last_field(schema: &Schema) -> SchemaRef {
 }
 
 fn with_last(batch: &RecordBatch, schema: &SchemaRef, is_last: bool) -> Result<RecordBatch> {
-    // Of the last row only: batches may be cut on the way.
+    // Only the last row of the last batch is marked, because batches may be cut on the way.
     let rows = batch.num_rows();
     let last = (0..rows).map(|row| Some(is_last && row + 1 == rows));
     let last: ArrayRef = Arc::new(last.collect::<BooleanArray>());
@@ -207,7 +207,7 @@ impl Reader {
         self.who.identity.require(&catalog, Privilege::Select, &self.table)?;
         let Securable::Object(name) = &self.table else { return Ok(()) };
         let is_there = |table: &Arc<TableEntry>| table.id == self.id;
-        // It may have another name by now.
+        // The table may have another name by now.
         if catalog.tables.get(name).is_some_and(is_there) || catalog.tables.values().any(is_there) {
             return Ok(());
         }
@@ -284,7 +284,7 @@ async fn next_there(
             next = rows.try_next() => next,
         };
         let next = match next {
-            // That node stops: its followers end, as those of this one do then.
+            // The other node stops: its followers end, as those of this node do when it stops.
             Err(error) if error.kind == ErrorKind::ShuttingDown => return Ok(None),
             next => next?,
         };

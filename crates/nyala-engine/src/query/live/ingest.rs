@@ -114,12 +114,12 @@ impl Ingest {
         let given = Schema::new(fields);
         let defaults = defaults(session, &table, &whole, &given)?;
         let given = Arc::new(given);
-        // Only where there are other nodes, and unless it came from one.
+        // Rows are sent on only if there are other nodes, and only if none of them has sent this load.
         let may_be_sent = may_be_sent && engine.catalog().is_shared() && session.options().sent_by.is_none();
         let sent = may_be_sent.then(|| {
             let sql = format!("COPY {name} FROM STDIN");
             let statement = Forwarded { changes: true, ..session.forwarded(sql) };
-            // Named, since the other node may know the table as it was a moment ago.
+            // All columns are named, because the other node may know the table as it was a moment ago.
             let columns = given.fields().iter().map(|field| field.name().clone()).collect();
             let (table, label) = (name.clone(), label.map(str::to_owned));
             let schema = Arc::clone(&given);
@@ -361,7 +361,7 @@ fn named(whole: &Schema, columns: &[String], table: &QualifiedName) -> Result<Ve
 
 impl Session {
     /// Begins a load into a live table: `name` or `schema.name`, of rows that have the named columns, or all.
-    /// With a label it is done once; `at_once` it is one statement, as it is with a label.
+    /// A load with a label is done once. With `at_once` the load is one statement, as every load with a label is.
     pub fn ingest(
         &self,
         table: &str,

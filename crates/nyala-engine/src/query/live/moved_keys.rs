@@ -52,7 +52,7 @@ fn write_of(
             return Err(taken(name, &new, at)?);
         }
     }
-    // A row of the statement may get the key that another one of it gives up.
+    // A row may get the key that another row of the same statement gives up.
     let inserted = new_keys.iter().map(|key| before.get(&key).copied().unwrap_or(0));
     let leaves: Vec<bool> = old_keys.iter().map(|key| !after.contains_key(&key)).collect();
     let deleted = leaves.iter().zip(versions).filter(|(leaves, _)| **leaves).map(|(_, version)| *version);

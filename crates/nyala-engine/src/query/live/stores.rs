@@ -156,14 +156,14 @@ async fn add(execution: &Execution<'_>, entry: DiskStoreEntry, if_not_exists: bo
             is_there(&own, &entry.name, if_not_exists)?
         };
         if is_there {
-            // Another node may have made it a moment ago.
+            // Another node may have made the store a moment ago.
             return own.snapshots.refresh().await;
         }
         let store = own.snapshots.live().open(entry.clone()).await?;
         let recorded = record(&own, &store, entry, if_not_exists, asked).await;
         match recorded {
             Ok(true) => own.snapshots.refresh().await,
-            // It was cancelled, or another store has got its name, which is found from now on.
+            // The statement was cancelled, or another store has got this name and is found from now on: this one is closed.
             not_recorded => {
                 close(store).await?;
                 not_recorded?;
@@ -201,7 +201,7 @@ async fn remove(engine: &Engine, name: String, if_exists: bool, asked: Asked) ->
     let entry = engine.snapshots.catalog().snapshot().disk_stores.get(&name).cloned();
     let folder = entry.map(|entry| engine.data_dir.join(&entry.folder));
     if let Some(store) = engine.snapshots.live().find(&name).filter(|store| !engine.node.owns(store.node())) {
-        // Its node has it open: the error names it.
+        // Only the store's own node can close it. This fails with an error that names that node.
         store.ready()?;
     }
     // A CREATE on the same folder waits until the store is closed.
@@ -313,7 +313,7 @@ async fn forget(engine: &Engine, store: &str, open: &Arc<DiskStore>, stored_as: 
     Ok(())
 }
 
-/// The same in the background.
+/// Removes the rows of tables that were dropped from the catalog, in the `stores` that are open on this node.
 pub async fn forget_dropped(engine: &Arc<Engine>, stores: BTreeSet<String>) {
     for store in stores {
         if let Some(store) = engine.snapshots.live().find(&store)

@@ -159,10 +159,10 @@ fn layout(dml: &DmlStatement, provider: &LiveProvider) -> Result<(DFSchema, bool
     })
 }
 
-/// One statement.
+/// A statement that writes rows.
 pub struct Work<'a> {
     pub provider: &'a LiveProvider,
-    /// For RETURNING.
+    /// Computes RETURNING; none without such a clause.
     pub back: Option<Arc<GivenBack>>,
     pub deadline: Deadline,
 }
