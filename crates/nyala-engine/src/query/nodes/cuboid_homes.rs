@@ -20,7 +20,7 @@ pub struct CuboidNodes {
 }
 
 impl CuboidNodes {
-    /// Among these nodes.
+    /// The homes among these nodes.
     pub fn new(nodes: &Arc<Nodes>) -> Self {
         Self { nodes: Arc::downgrade(nodes), not_reached: Mutex::default() }
     }
@@ -38,7 +38,7 @@ impl CuboidNodes {
     }
 
     fn executors(&self) -> Vec<NodeEntry> {
-        // Whole statements are sent there.
+        // Whole statements are sent to the home, and these may go to a node of another version.
         let executors = self.nodes.upgrade().map(|nodes| nodes.executors_of_any_version());
         let executors = executors.unwrap_or_default();
         executors.into_iter().filter(|node| !self.is_avoided(&node.id)).collect()

@@ -24,7 +24,7 @@ use crate::query::options::SessionOptions;
 /// A whole statement for another node.
 #[derive(Debug, Clone)]
 pub struct Forwarded {
-    /// As it displays: parsed and translated here.
+    /// The statement as it displays: this node has parsed and translated the client's text.
     pub sql: String,
     /// Its parameters.
     pub parameters: Vec<ScalarValue>,
@@ -32,13 +32,13 @@ pub struct Forwarded {
     pub settings: Vec<(String, String)>,
     /// The user and the client.
     pub options: SessionOptions,
-    /// What is left of its time; none if it has no deadline.
+    /// The time that is left for the statement; none if it has no deadline.
     pub timeout: Option<Duration>,
     /// The catalog that it was planned with; the other node must know it.
     pub version: SnapshotVersion,
     /// Whether it may change something: then it is never sent twice.
     pub changes: bool,
-    /// The changes of a table, instead of an answer to `sql`.
+    /// The table whose changes are asked for, instead of an answer to `sql`.
     pub follow: Option<Follow>,
 }
 
@@ -47,7 +47,7 @@ pub struct Forwarded {
 pub struct Follow {
     /// The table.
     pub table: QualifiedName,
-    /// Changes after this LSN; without it, those from now on.
+    /// Changes after this LSN; without it, changes from now on.
     pub after: Option<u64>,
 }
 
@@ -73,9 +73,9 @@ pub struct ForwardedLoad {
 pub enum LoadPart {
     /// Rows.
     Rows(RecordBatch),
-    /// There are no more; so many were left out because they could not be read. A load that ends without this is given up.
+    /// There are no more rows. A load that ends without this part is given up.
     End {
-        /// Rows that were left out.
+        /// Rows that were left out because they could not be read.
         rejected: u64,
     },
 }
@@ -100,7 +100,7 @@ impl fmt::Debug for LoadThere {
 pub enum Forwarding {
     /// Rows, in batches. Dropping them ends the statement there.
     Rows(SchemaRef, BoxStream<'static, Result<RecordBatch>>),
-    /// It has run, and gives no rows. The version is that of the catalog afterwards.
+    /// The statement has run, and gives no rows. The version is that of the catalog afterwards.
     Done(Completion, SnapshotVersion),
 }
 
@@ -130,8 +130,8 @@ pub trait OtherNodes: Debug + Send + Sync {
         data: Bytes,
     ) -> BoxFuture<'a, Result<()>>;
 
-    /// Has another node make segments of a cube. The stream tells what is done, and ends when all of it is; dropping it ends the
-    /// work there.
+    /// Has another node make segments of a cube. The stream tells how much is done, and ends when the segments are complete; dropping it
+    /// ends the work there.
     fn build<'a>(
         &'a self,
         node: &'a NodeEntry,
@@ -145,7 +145,7 @@ pub trait OtherNodes: Debug + Send + Sync {
 /// Why this node reaches no other.
 const HERE_ALONE: &str = "this node has no `node.listen`";
 
-/// No other node is reached.
+/// A node that reaches no other node.
 #[derive(Debug)]
 pub struct Alone;
 
@@ -192,7 +192,7 @@ impl OtherNodes for Alone {
     }
 }
 
-/// The connection broke before the other node told how a change ended.
+/// The error of a change whose connection broke before the other node told how it ended.
 pub fn not_confirmed(node: &NodeId, reason: &str) -> QueryError {
     let message = format!("node `{node}` did not tell how the statement ended: {reason}");
     QueryError::new(ErrorKind::Unconfirmed, message)
@@ -208,12 +208,12 @@ pub fn node_not_reached(error: &QueryError) -> Option<NodeId> {
     Some(NodeId(node.to_owned()))
 }
 
-/// Whether an error is of the node, so that another may do better: it is away or is stopping.
+/// Whether an error comes from the node and not from the statement, so that another node may succeed: the node is away or is stopping.
 pub fn is_of_node(error: &QueryError) -> bool {
     node_not_reached(error).is_some() || error.kind == ErrorKind::ShuttingDown
 }
 
-/// A node that a statement needs cannot be asked.
+/// The error of a statement that needs a node which cannot be reached.
 pub fn not_reached(node: &NodeId, reason: &str) -> QueryError {
     let message = format!("node `{node}{WHICH}: {reason}");
     QueryError { transient: true, ..QueryError::new(ErrorKind::Unreadable, message) }

@@ -23,7 +23,7 @@ use crate::query::snapshots::Snapshots;
 
 /// A node that has told nothing for this long is forgotten.
 const FORGET: Duration = Duration::from_secs(24 * 3600);
-/// How often it is looked whether a statement still reads old files.
+/// How often to check whether a statement still reads old files.
 const LOOK: Duration = Duration::from_secs(2);
 /// How long the last report of the process before this one may keep this one from telling. The catalog counts that report for ten
 /// seconds.
@@ -44,12 +44,12 @@ pub struct Nodes {
     draining: AtomicBool,
     /// Whether other nodes can connect to the address.
     is_reached: AtomicBool,
-    /// Something to tell at once.
+    /// Notified when this node has something to tell at once.
     news: Notify,
     seen: ArcSwap<View>,
     /// Why nodes did not answer this one when it last asked for their statements.
     unanswered: Mutex<BTreeMap<NodeId, String>>,
-    /// The nodes that were there when the jobs of all others had been ended; none before that was done once.
+    /// The nodes that were there when this node last ended the jobs of lost nodes; none before it has done that once.
     without_lost_jobs: Mutex<Option<BTreeSet<NodeId>>>,
 }
 
@@ -174,18 +174,18 @@ impl Nodes {
         let begun = Instant::now();
         let (mut has_told, mut was_told, mut was_ended) = (false, true, true);
         loop {
-            // Counted to the question: the answer may come late.
+            // Measured before the request, because the answer may come late.
             let waited = begun.elapsed();
             let told = self.tell().await;
             has_told |= told.is_ok();
             let told = match told {
-                // As long as neither holds, it may be the last report of the process that had this name, by a clock that is ahead.
+                // Until one of the two holds, the name may only be taken by the last report of the previous process, by a clock that is ahead.
                 Err(taken @ CatalogError::NodeTaken { .. }) if has_told || waited > HANDOVER => {
                     return taken;
                 }
                 told => told,
             };
-            // Once, and not every two seconds.
+            // Logged once, and not every two seconds.
             if let Err(error) = &told
                 && was_told
             {
@@ -307,7 +307,7 @@ fn executors_among(mut nodes: Vec<NodeEntry>, own: &NodeId) -> Vec<NodeEntry> {
     nodes
 }
 
-/// Slots of the executors for a node beside the others: the nodes whose clients ask for some now divide them evenly.
+/// The part of the executors' slots that a node has beside the others: the nodes whose queries use such slots now divide them evenly.
 fn part_of_slots(executors: &[NodeEntry], others: &[NodeEntry]) -> usize {
     let slots: usize = executors.iter().map(|node| node.slots as usize).sum();
     let asking = others.iter().filter(|node| node.spread > 0).count() + 1;
@@ -318,7 +318,7 @@ fn oldest_of(nodes: &[NodeEntry]) -> Option<SnapshotVersion> {
     nodes.iter().filter(|node| is_there(node)).map(|node| node.oldest_version).min()
 }
 
-/// As a value that may be kept by work in the background.
+/// The statements of all nodes, as a value that work in the background may keep.
 #[derive(Debug, Clone)]
 pub struct StatementsOf(pub Arc<Nodes>);
 

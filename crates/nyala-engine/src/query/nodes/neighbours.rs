@@ -16,12 +16,12 @@ use tokio::sync::Semaphore;
 use super::elsewhere::OtherNodes;
 use super::membership::Nodes;
 
-/// How long another node may take: longer than a store mostly takes, since the store's answer costs its request and its bytes.
+/// How long another node may take: longer than a store mostly takes, because asking the store costs a request and the bytes that it sends.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// KiB of blocks on their way to their homes. Further ones are not given: their homes will ask the store.
 const MAX_GIVEN_KIB: usize = 32 << 10;
-/// How long giving one may take.
+/// How long giving a block may take.
 const GIVING: Duration = Duration::from_secs(5);
 
 /// A node that did not answer is not asked for this long.
@@ -31,12 +31,12 @@ const AVOID_FOR: Duration = Duration::from_secs(5);
 /// home. If this node only reads footers, that is their home.
 #[derive(Debug)]
 pub struct NodeCaches {
-    /// They know the cache, which knows this.
+    /// The nodes. A weak reference, because they hold the cache, which holds this.
     nodes: Weak<Nodes>,
     elsewhere: Arc<dyn OtherNodes>,
     silent: Mutex<HashMap<NodeId, Instant>>,
     giving: Arc<Semaphore>,
-    /// Sends what is given.
+    /// The runtime that gives blocks.
     runtime: Handle,
 }
 

@@ -19,7 +19,7 @@ pub fn is_of_this_version(node: &NodeEntry) -> bool {
 /// Refuses to do a part of the work of a node that runs the program of this version: the list of nodes may be older than its start.
 ///
 /// # Errors
-/// It is another version. The other node does without this one then.
+/// The other node runs another version, and then does without this one.
 pub fn check_version(own: &NodeId, asking: &NodeId, version: &str) -> Result<()> {
     if version == VERSION {
         return Ok(());

@@ -13,7 +13,7 @@ pub const BEAT: Duration = Duration::from_secs(2);
 /// A node that has told nothing for this long is taken for dead. Others see that within ten seconds, also where their question takes a while;
 /// it is longer than [`AWAY`] and [`BEAT`] together, the age of a living node that told nothing for as long as is not taken for a pause.
 const DEAD: Duration = Duration::from_secs(9);
-/// What it did is given up after this long: then its leases have ended, too.
+/// A node that has told nothing for this long is lost: its work is given up, and its leases have ended, too.
 const LOST: Duration = Duration::from_secs(60);
 /// A view is stale this long after the last report of its own node: two reports are missing.
 const STALE: Duration = Duration::from_secs(4);
@@ -41,7 +41,7 @@ impl View {
         let was_away = self.told.is_some_and(|told| now.saturating_duration_since(told) > AWAY);
         let since_back = self.back.map_or(0, |back| millis(now.saturating_duration_since(back)));
         let forgiven = nodes.iter().filter_map(|node| {
-            // Once until it tells again: where each answer takes seconds, every report comes after a pause.
+            // A node's age is reduced once until the node tells again: if each answer takes seconds, every report comes after a pause.
             let reduction = match self.forgiven.get(&node.id).filter(|_| node.age_ms >= since_back) {
                 Some(before) => *before,
                 None if was_away => node.age_ms.saturating_sub(self.age_before(&node.id)?),
@@ -58,7 +58,7 @@ impl View {
         Self { nodes: nodes.collect(), told: Some(now), back, forgiven }
     }
 
-    /// The age with which a node comes out of a pause: what was dead before it is not alive after it.
+    /// The age with which a node comes out of a pause: a node that was dead before the pause is not alive after it.
     fn age_before(&self, id: &NodeId) -> Option<u64> {
         let node = self.nodes.iter().find(|node| node.id == *id)?;
         Some(if is_alive(node) { 0 } else { node.age_ms })
@@ -83,7 +83,7 @@ pub fn is_alive(node: &NodeEntry) -> bool {
     Duration::from_millis(node.age_ms) < DEAD
 }
 
-/// Whether a node may still be at what it did.
+/// Whether a node may still be doing its work.
 pub fn is_there(node: &NodeEntry) -> bool {
     Duration::from_millis(node.age_ms) < LOST
 }
@@ -104,7 +104,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// The names of those that count as alive.
+    /// The names of the nodes that count as alive.
     fn alive(view: &View, now: Instant) -> Vec<String> {
         view.nodes_at(now).into_iter().filter(is_alive).map(|node| node.id.0).collect()
     }
@@ -120,13 +120,13 @@ mod tests {
         let back = begun + seconds(20);
         let view = view.after(vec![node("a", 21), node("b", 25), node("dead", 31), node("new", 15)], back);
         assert_eq!(alive(&view, back), ["a", "b"]);
-        // One tells, the other does not.
+        // Node `a` tells that it lives, node `b` does not.
         let view = view.after(vec![node("a", 1), node("b", 27), node("dead", 33)], back + seconds(2));
         let view = view.after(vec![node("a", 2), node("b", 31), node("dead", 37)], back + seconds(6));
         assert_eq!(alive(&view, back + seconds(6)), ["a", "b"]);
         let view = view.after(vec![node("a", 1), node("b", 35), node("dead", 41)], back + seconds(10));
         assert_eq!(alive(&view, back + seconds(10)), ["a"]);
-        // What has told since is judged by the catalog's clock alone.
+        // A node that has told since is judged by the catalog's clock alone.
         let view = view.after(vec![node("a", 300), node("b", 39)], back + seconds(14));
         assert!(alive(&view, back + seconds(14)).is_empty());
     }
