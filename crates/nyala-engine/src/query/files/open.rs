@@ -29,8 +29,8 @@ enum Look {
     Files(DfStatement, Box<SessionState>, Vec<FileTable>),
 }
 
-/// Resolves names and types of a statement that may read files. These are looked into here, once; which there are is found out each
-/// time the plan runs.
+/// Resolves names and types of a statement that may read files. The columns of the files are found here, once; the files of a location
+/// are listed each time the plan runs.
 pub async fn planned(
     session: &Session,
     mut statement: DfStatement,

@@ -13,7 +13,7 @@ use datafusion::error::DataFusionError;
 /// Bytes of a part: S3 takes none below 5 MiB but the last, and 10,000 parts at most.
 const PART_BYTES: usize = 16 << 20;
 
-/// Local files get their name when they are complete. What was uploaded of others is deleted if the statement ends before.
+/// A local file gets its name when it is complete. Uploaded parts of a remote file are deleted if the statement ends before.
 pub struct Upload {
     store: Arc<dyn ObjectStore>,
     path: Path,
@@ -23,7 +23,7 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// Nothing is written yet.
+    /// An upload that has written nothing yet.
     pub fn new(store: Arc<dyn ObjectStore>, path: Path, background: Background) -> Self {
         Self { store, path, buffer: Vec::new(), parts: None, background }
     }
@@ -78,7 +78,7 @@ impl Drop for Upload {
     fn drop(&mut self) {
         if let Some(mut parts) = self.parts.take() {
             self.background.spawn(async move {
-                // Parts that stay are those of a store that cannot be reached; its owner's rules delete them.
+                // Parts stay only in a store that cannot be reached; the rules of its owner delete them.
                 let _ = parts.abort().await;
             });
         }

@@ -40,7 +40,7 @@ pub struct Shaped {
 }
 
 impl Answered {
-    /// None if it has no shape, or too long a shape.
+    /// An aggregation with its shape; none if it has no shape, or too long a shape.
     pub fn of(asked: &Asked) -> Option<Self> {
         let shape = shape_of(&asked.block)?;
         let text = serde_json::to_vec(&shape).ok().filter(|text| text.len() <= SHAPE_BYTES)?;

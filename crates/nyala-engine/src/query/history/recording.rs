@@ -210,10 +210,10 @@ impl Keeper {
     }
 
     fn take(&self) {
-        // No more than there are now: more queries end meanwhile.
+        // Takes no more events than there are now, because more queries end meanwhile.
         for _ in 0..self.ended.queue.len() {
             let Some(event) = self.ended.queue.pop() else { return };
-            // Outside of the lock: making SQL takes longer than adding it.
+            // The shapes are made outside of the lock: making SQL takes longer than adding it.
             let shaped = Book::shape(&event);
             self.with_book(|book| book.add(shaped));
         }

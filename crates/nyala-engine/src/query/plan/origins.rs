@@ -36,7 +36,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The same, seen through a view.
+    /// This origin, seen through a view.
     fn through_view(self) -> Self {
         match self {
             Self::Table { entry, column, .. } => Self::Table { entry, column, through_view: true },

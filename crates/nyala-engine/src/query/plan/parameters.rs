@@ -113,8 +113,8 @@ pub fn bind(query: Unoptimized, values: &[ScalarValue]) -> Result<Unoptimized> {
     }
 }
 
-/// Also returns an error for the case that a value has another type than its parameter was planned with; the caller
-/// decides whether the difference shows.
+/// Puts values in the place of parameters. Also returns an error for the case that a value has another type than its parameter was planned
+/// with; the caller decides whether the difference shows.
 fn bind_plan(plan: &LogicalPlan, values: &[ScalarValue]) -> Result<(LogicalPlan, Option<QueryError>)> {
     let types = parameter_types(plan)?;
     if types.is_empty() {
@@ -144,7 +144,7 @@ fn column_types(plan: &LogicalPlan) -> Vec<DataType> {
     plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
 }
 
-/// The same for rows that are to be written. Their columns keep the types they were planned with, which are the
+/// As [`bind`], for rows that are to be written. Their columns keep the types they were planned with, which are the
 /// table's: the result type of a function may depend on the bound values.
 pub fn bind_input(input: &LogicalPlan, values: &[ScalarValue]) -> Result<Unoptimized> {
     let (bound, _) = bind_plan(input, values)?;
@@ -168,7 +168,7 @@ pub fn cast_values(types: &[Option<DataType>], values: &[ScalarValue]) -> Result
     cast.collect()
 }
 
-/// The same for values that are compared: none if a cast would change one of them.
+/// Casts values that are compared; none if a cast would change one of them.
 pub fn exact_values(types: &[Option<DataType>], values: &[ScalarValue]) -> Result<Option<Vec<ScalarValue>>> {
     check_count(types, values)?;
     Ok(values.iter().zip(types).map(|(value, wanted)| exact_value(value, wanted.as_ref())).collect())

@@ -23,7 +23,7 @@ const SHOWN_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Described {
     pub statement: Statement,
-    /// None if it gives no rows.
+    /// Columns of the answer; none if the statement gives no rows.
     pub schema: Option<SchemaRef>,
     /// The beginning of the statement as it displays, computed on first use.
     shown: OnceLock<Box<str>>,
@@ -77,9 +77,9 @@ pub struct Parts {
     pub reads: Arc<[QualifiedName]>,
     /// The snapshot and the key of the settings: types may depend on these as well as names.
     planned_for: (SnapshotVersion, ChangeId, Arc<str>),
-    /// For an INSERT.
+    /// What an INSERT does with rows whose keys are in the table.
     pub if_exists: IfExists,
-    /// For a statement with RETURNING.
+    /// The RETURNING clause of the statement.
     pub returning: Option<Returning>,
 }
 
@@ -106,7 +106,7 @@ impl Parts {
         self.planned_for == basis(snapshot, settings)
     }
 
-    /// The same for a statement that writes.
+    /// These parts, for a statement that writes.
     pub fn writing(mut self, if_exists: IfExists, returning: Option<Returning>) -> Result<Self> {
         if let Some(returning) = &returning {
             self.described.schema = Some(Arc::clone(returning.schema()));

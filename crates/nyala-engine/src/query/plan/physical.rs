@@ -16,8 +16,7 @@ use super::budget::{budget_of, check_plan};
 use super::logical::Unoptimized;
 use crate::session::{Settings, SnapshotContext};
 
-/// In the extensions of a state that plans for EXPLAIN, or with `nyala.show_route`: the reason of each cube that does not answer is
-/// wanted.
+/// An extension of a state that plans for EXPLAIN, or with `nyala.show_route`: it asks for the reason of each cube that does not answer.
 #[derive(Debug, Clone, Copy)]
 pub struct AllReasons;
 
@@ -26,14 +25,14 @@ pub struct Plans {
     pub logical: LogicalPlan,
     pub physical: Arc<dyn ExecutionPlan>,
     pub report: Report,
-    /// What it was planned with.
+    /// The session state that the query was planned with.
     pub state: SessionState,
 }
 
 impl Plans {
     /// The node that keeps in memory what this query reads of cuboids, if this one does not, and if it reads nothing else.
     pub fn kept_by(&self) -> Result<Option<NodeId>> {
-        // Live tables are of this node, and the cells fit to its versions of them.
+        // Live tables are of this node, and only its own cells fit the versions that the query reads.
         if self.report.reads_live() {
             return Ok(None);
         }
@@ -43,7 +42,7 @@ impl Plans {
     }
 }
 
-/// Analyse, answer from cubes, optimise, choose operators.
+/// Analyses a query, answers it from cubes, optimises it and chooses operators.
 pub async fn plan_query(
     query: Unoptimized,
     context: Arc<SnapshotContext>,
@@ -56,7 +55,7 @@ pub async fn plan_query(
     Ok(Plans { logical, physical, report, state })
 }
 
-/// Analyse, answer from cubes, optimise. `state` is left configured for the choice of operators.
+/// Analyses a query, answers it from cubes and optimises it. `state` is left configured for the choice of operators.
 pub fn optimize(
     query: Unoptimized,
     context: &SnapshotContext,

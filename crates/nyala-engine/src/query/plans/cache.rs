@@ -83,7 +83,7 @@ pub struct KeptQuery {
     pub node: NodeId,
     /// The statement, with parameters in the places of its values.
     pub parts: Arc<Parts>,
-    /// What this was found with.
+    /// The basis on which the node was found.
     pub basis: PlanBasis,
 }
 

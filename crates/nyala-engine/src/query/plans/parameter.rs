@@ -21,7 +21,7 @@ use nyala_sql::semantics::PARAMETER;
 /// It is volatile, so that no rule evaluates it early.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Parameter {
-    /// From 0.
+    /// Number of the parameter, from 0.
     position: usize,
     data_type: DataType,
     signature: Signature,
@@ -97,8 +97,8 @@ fn parameter(expr: &dyn PhysicalExpr) -> Option<&Parameter> {
     expr.downcast_ref::<ScalarFunctionExpr>()?.fun().inner().downcast_ref()
 }
 
-/// None if it has no parameters. A tree walk of our own: it runs for each run of a ready plan, and
-/// DataFusion's makes more lists of children for every node.
+/// The expression with values in the place of its parameters; none if it has no parameters. It walks the tree itself because it runs for
+/// each run of a ready plan, and DataFusion's walk makes more lists of children for every node.
 fn closed(expr: &Arc<dyn PhysicalExpr>, values: &[ScalarValue]) -> Result<Option<Arc<dyn PhysicalExpr>>> {
     if let Some(parameter) = parameter(expr.as_ref()) {
         let value = values.get(parameter.position);

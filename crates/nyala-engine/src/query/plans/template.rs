@@ -52,7 +52,7 @@ pub fn answers_of(report: &Report, logical: &LogicalPlan) -> Result<Option<Answe
     Ok(Some(chosen.map(|c| (c.cube.clone(), c.cuboids.clone())).collect()))
 }
 
-/// Whether all its values are in its text, as in `SELECT 1`, which connection pools send all the time.
+/// Whether a query reads no rows, as `SELECT 1` does, which connection pools send all the time.
 fn reads_nothing(plan: &LogicalPlan) -> Result<bool> {
     let mut nothing = true;
     plan.apply_with_subqueries(|node| {
@@ -159,12 +159,12 @@ impl Template {
         &self.asked
     }
 
-    /// What answers.
+    /// The route that answers the statement.
     pub fn route(&self) -> &Arc<Route> {
         &self.route
     }
 
-    /// For the result cache; none if it reads nothing.
+    /// The source of the answer, for the result cache; none if the statement reads nothing.
     pub fn source(&self) -> Option<Source> {
         let reads = Arc::clone(&self.parts.reads);
         let (asked, route) = (Arc::clone(&self.asked), Arc::clone(&self.route));

@@ -28,25 +28,25 @@ const DEFAULT_GROUP: &str = "default";
 /// Which slots a query waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queue {
-    /// It reads few rows.
+    /// Slots of queries that read few rows.
     Short,
-    /// Any other.
+    /// Slots of all other queries.
     Long,
 }
 
 /// Which threads a query uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Site {
-    /// Those of this node.
+    /// Threads of this node.
     Here,
-    /// Those of executors.
+    /// Threads of executors.
     Spread,
 }
 
 /// The resource groups.
 #[derive(Debug)]
 pub struct Admission {
-    /// By name; the default among them.
+    /// The groups by name; the default group is among them.
     groups: BTreeMap<String, Arc<Group>>,
     /// Slots of a group that are for the threads of this node, if the configuration gives no other number.
     own_slots: usize,
@@ -59,7 +59,7 @@ pub struct Group {
     config: GroupConfig,
     /// Slots for long queries that compute here, and as many again for short ones.
     pub size: usize,
-    /// The same for queries that other nodes compute.
+    /// Slots for long queries that other nodes compute, and as many again for short ones.
     spread_size: AtomicUsize,
     /// The limiting keys of the configuration, for the error of a refusal.
     limits: &'static str,
@@ -124,7 +124,7 @@ impl Admission {
         self.own_slots
     }
 
-    /// Gives groups so many slots for queries that other nodes compute, unless the configuration says how many.
+    /// Sets the slots of each group for queries that other nodes compute, unless the configuration says how many.
     pub fn resize_spread(&self, slots: usize) {
         for group in self.groups.values().filter(|group| group.config.slots == 0) {
             group.spread_size.store(slots, Ordering::Relaxed);

@@ -93,8 +93,8 @@ impl FairQueue {
     }
 
     /// Takes a place in a group queue. The receiver gets the slot, maybe at once; dropping it gives up the place.
-    /// If more than `most` would wait, the user with the most places loses the newest. Returns none if that
-    /// is this one.
+    /// If more than `most` would wait, the user with the most places loses the newest of them. Returns none if
+    /// that is the place taken here.
     pub fn enter(self: &Arc<Self>, group_queue: usize, user: &str, most: usize) -> Option<Receiver<Slot>> {
         let (gives, slot) = channel();
         let mut state = self.lock();
@@ -174,13 +174,13 @@ impl GroupQueue {
         for waiter in &self.waiting {
             *places.entry(Arc::clone(&waiter.user)).or_default() += 1;
         }
-        // On a tie the newest.
+        // If several users have equally many places, the newest place of them all is removed.
         let waiting = self.waiting.iter().enumerate();
         let (place, _) = waiting.max_by_key(|(_, waiter)| (count(&places, &waiter.user), waiter.ticket))?;
         self.waiting.remove(place)
     }
 
-    /// Its pass; a group queue that was idle gets no credit for that time.
+    /// The pass of this group queue; it gets no credit for time in which it was idle.
     fn pass(&self, now: u64) -> u64 {
         self.pass.max(now)
     }

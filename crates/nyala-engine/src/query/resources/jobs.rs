@@ -42,11 +42,11 @@ impl Jobs {
             }
         };
         self.arrived.notify_one();
-        // After the lock is released: dropping a job may wake another job, which takes the lock.
+        // A refused job is dropped after the lock is released: dropping it may wake another job, which takes the lock.
         drop(refused);
     }
 
-    /// Threads end once no job is ready.
+    /// Closes the queue: threads end once no job is ready.
     pub fn close(&self) {
         self.ready().closed = true;
         self.arrived.notify_all();

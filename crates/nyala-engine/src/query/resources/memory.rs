@@ -34,8 +34,8 @@ pub fn runtime_of_query(runtime: &RuntimeEnv, entry: &Arc<Entry>, group: &Group)
 }
 
 /// `runtime` with memory for parts of another node's query. The pool divides what operators that can spill may hold evenly among
-/// all of them; the parts of few queries have hundreds, and each would spill at a few megabytes. So they count as one that cannot
-/// spill: they get what there is, and still spill when there is no more.
+/// all of them; the parts of a few queries have hundreds of operators, and each would spill at a few megabytes. So they count as one
+/// operator that cannot spill: they get what there is, and still spill when there is no more.
 pub fn runtime_of_parts(runtime: &RuntimeEnv, entry: &Arc<Entry>, group: &Group) -> Arc<RuntimeEnv> {
     let all = MemoryConsumer::new(format!("parts of query {}", entry.id)).register(&runtime.memory_pool);
     let together = Together { all, shared: Arc::clone(&runtime.memory_pool) };
@@ -54,7 +54,7 @@ pub fn is_held_by_others(error: &DataFusionError, pool: &dyn MemoryPool, entry: 
 #[derive(Debug)]
 struct Together {
     all: MemoryReservation,
-    /// The pool that it is a reservation of.
+    /// The pool in which all operators together have a reservation.
     shared: Arc<dyn MemoryPool>,
 }
 
@@ -85,7 +85,7 @@ impl MemoryPool for Together {
         self.all.size()
     }
 
-    /// Told, because aggregations spill only where memory has a limit.
+    /// The limit of the shared pool: aggregations spill only if the pool has a limit.
     fn memory_limit(&self) -> MemoryLimit {
         self.shared.memory_limit()
     }

@@ -101,7 +101,7 @@ impl Memory {
         Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(self.builds), NAMED_CONSUMERS))
     }
 
-    /// The same memory in fair shares. A build uses it after it has returned the other.
+    /// The memory of builds in fair shares. A build uses it after it has returned what it took of [`Self::for_builds`].
     pub fn for_frugal_builds(&self) -> Arc<dyn MemoryPool> {
         Arc::new(TrackConsumersPool::new(FairSpillPool::new(self.builds), NAMED_CONSUMERS))
     }

@@ -33,12 +33,12 @@ impl<T: Send + 'static> Task<T> {
         Self { handle: threads.spawn_large(scope, work), account }
     }
 
-    /// Its outcome.
+    /// Waits for the outcome of the work.
     pub async fn join(mut self) -> Result<T> {
         self.joined().await
     }
 
-    /// The same; `lost` is the error of work that was dropped with its threads.
+    /// As [`Self::join`]; `lost` is the error of work that was dropped with its threads.
     pub async fn join_or(mut self, lost: impl FnOnce() -> QueryError) -> Result<T> {
         match (&mut self.handle).await {
             Err(error) if error.is_cancelled() => Err(lost()),
@@ -46,7 +46,7 @@ impl<T: Send + 'static> Task<T> {
         }
     }
 
-    /// The same for work that may be stopped instead.
+    /// As [`Self::join`], for a caller that may stop waiting and end the work with [`Self::stop`].
     pub async fn joined(&mut self) -> Result<T> {
         (&mut self.handle).await.map_err(QueryError::internal)?
     }
@@ -54,13 +54,13 @@ impl<T: Send + 'static> Task<T> {
     /// Stops the work, and waits until its resources are free.
     pub async fn stop(mut self) {
         self.end();
-        // It was stopped or had ended; both are fine.
+        // The work was stopped or had ended; both are fine.
         let _ = (&mut self.handle).await;
     }
 }
 
 impl<T> Task<T> {
-    /// Finished work is left alone: the statement goes on with its account.
+    /// Ends the work unless it is finished: then the statement goes on with the account.
     fn end(&self) {
         if !self.handle.is_finished() {
             self.account.end(Reason::Cancelled);

@@ -128,7 +128,7 @@ impl Threads {
         self.large_for(scope.work()).spawn(scope.run(work))
     }
 
-    /// The same runtime, for work that enters its scope itself.
+    /// The runtime of builds and of long queries, for work that enters its scope itself.
     pub fn large_for(&self, account: &Arc<Work>) -> &Handle {
         self.works.add(account);
         &self.large
@@ -166,7 +166,7 @@ impl Threads {
         ]
     }
 
-    /// Runs `work` on a planning thread. If the caller goes away, it ends where it next waits, as for a
+    /// Runs `work` on a planning thread. If the caller goes away, the work ends where it next waits, as for a
     /// store that does not answer.
     pub async fn plan<F, T>(&self, work: F) -> Result<T>
     where
@@ -187,7 +187,7 @@ impl Threads {
         };
         let gone = || QueryError::new(ErrorKind::ShuttingDown, "the server is stopping");
         self.planning.push(job);
-        // Dropped with this call: then work that computes without waiting ends too, at its next rule.
+        // Dropped with this call, so that work which computes without waiting ends too, at its next rule.
         let _ends = EndOnDrop(account);
         let mut receiver = receiver;
         let mut taken = self.planning.taken_before_others();

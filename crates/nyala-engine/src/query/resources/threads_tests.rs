@@ -17,7 +17,7 @@ async fn planning_that_nobody_waits_for_keeps_no_thread() {
     assert_eq!(next.await.unwrap().unwrap(), 7);
 }
 
-/// As for a store that does not answer.
+/// The slow planning waits as it does for a store that does not answer.
 #[tokio::test]
 async fn planning_that_waits_keeps_no_other_from_the_thread() {
     let threads = Threads::start(1).unwrap();
@@ -53,7 +53,7 @@ async fn planning_that_computes_learns_that_its_caller_is_gone() {
     tokio::time::timeout(Duration::from_secs(60), end).await.unwrap().unwrap();
 }
 
-/// Not only while it waits.
+/// Planning leaves other threads free also while it computes, and not only while it waits.
 #[tokio::test]
 async fn planning_that_computes_keeps_no_other_thread_from_work() {
     let threads = Threads::start(2).unwrap();
@@ -67,7 +67,7 @@ async fn planning_that_computes_keeps_no_other_thread_from_work() {
         Ok(1)
     });
     let others = async {
-        // It waits, at first.
+        // The busy planning still waits.
         assert_eq!(threads.plan(async { Ok(2) }).await.unwrap(), 2);
         answer.send(()).unwrap();
         begun.await.unwrap();
@@ -102,7 +102,7 @@ async fn planning_begins_also_while_all_threads_compute() {
     let _all = tokio::time::timeout(Duration::from_secs(60), all).await.unwrap().unwrap();
 }
 
-/// The thread that began it then computes another job.
+/// The thread that began to plan computes another job when the answer comes.
 #[tokio::test]
 async fn planning_that_waited_goes_on_while_the_thread_that_began_it_computes() {
     let threads = Threads::start(1).unwrap();

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_runtime::Scope;
 
-/// DataFusion asks it whenever an operator spawns a task, as repartitioning does.
+/// A tracer that DataFusion calls whenever an operator spawns a task, as repartitioning does.
 struct InheritScope;
 
 /// Makes spawned tasks inherit the scope, in the whole process.

@@ -11,26 +11,26 @@ use tokio::task::JoinSet;
 
 use super::{FileChecks, Snapshots};
 
-/// How often the catalog is asked whether another process has committed, besides when one tells so. The answer is one row.
+/// How often the catalog is asked whether another process has committed, in case no notice of a commit comes. The answer is one row.
 const POLL: Duration = Duration::from_secs(1);
 
 /// Opens each new snapshot of the catalog for statements that begin afterwards, for as long as statements may begin.
 pub async fn follow(catalog: Arc<Catalog>, checks: Arc<FileChecks>, snapshots: Weak<Snapshots>) {
     let (mut is_behind, mut listings) = (false, JoinSet::new());
     loop {
-        // An error means that it is time to ask.
+        // An error means that no notice came, and that it is time to ask.
         let _ = tokio::time::timeout(POLL, catalog.changed()).await;
         let Some(snapshots) = snapshots.upgrade() else { return };
         while listings.try_join_next().is_some() {}
         let caught_up = catch_up(&snapshots).await;
-        // Once, and not once a second.
+        // Logged once, and not once a second.
         if let Err(error) = &caught_up
             && !is_behind
         {
             tracing::warn!(%error, "statements may read an old catalog");
         }
         is_behind = caught_up.is_err();
-        // Segments that another node has made may be of files that this node does not know yet.
+        // Another node may have made segments from files that this node does not know yet.
         let tables = caught_up.unwrap_or_default();
         if catalog.is_shared() && !tables.is_empty() {
             let checks = Arc::clone(&checks);
@@ -45,7 +45,7 @@ pub async fn follow(catalog: Arc<Catalog>, checks: Arc<FileChecks>, snapshots: W
     }
 }
 
-/// Returns the tables of cubes that have changed.
+/// Opens the newest snapshot. Returns the tables of cubes that have changed.
 async fn catch_up(snapshots: &Snapshots) -> Result<Vec<QualifiedName>> {
     let before = snapshots.current();
     let after = snapshots.catalog().refresh().await?;

@@ -16,7 +16,8 @@ use tokio::sync::{Mutex, MutexGuard};
 use crate::query::plans::PlanCache;
 use crate::session::{ContextSource, SnapshotContext};
 
-/// Versions of which it is known since when statements read them. Older ones are taken for the oldest of them.
+/// Most versions that are kept with the time since when statements read them. A statement that began before the oldest of these counts as
+/// one that reads it.
 const KNOWN_VERSIONS: usize = 10_000;
 
 /// The newest snapshot of the catalog, open for statements.
@@ -147,7 +148,7 @@ mod tests {
         let check = |seconds, lowest| {
             assert_eq!(lowest_since(&versions, at(seconds)), SnapshotVersion(lowest), "{seconds}");
         };
-        // From before the first one that is known.
+        // The statement began before the oldest version that is known.
         check(0, 3);
         check(1, 3);
         check(2, 3);

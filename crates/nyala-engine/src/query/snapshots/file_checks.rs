@@ -57,8 +57,8 @@ impl FileChecks {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner).insert(table.clone(), Instant::now());
     }
 
-    /// Whether no listing in use began later: concurrent listings do not end in the order they began. One
-    /// that has `found` files is in use from now on.
+    /// Whether no listing in use began later: concurrent listings do not end in the order they began. A
+    /// listing that has `found` files is in use from now on.
     fn is_newest(&self, table: &QualifiedName, begun: Instant, found: bool) -> bool {
         let mut believed = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         if believed.get(table).is_some_and(|newer| *newer > begun) {
@@ -76,7 +76,7 @@ impl FileChecks {
     }
 }
 
-/// Checks once, and waits for that a while.
+/// Checks all tables once, and waits for a while until that is done.
 pub async fn first(checks: &FileChecks, snapshots: &Snapshots) {
     if tokio::time::timeout(FIRST_CHECK, checks.check(snapshots, None)).await.is_err() {
         tracing::warn!("the files of tables are not listed yet; until then no cube is used");
@@ -140,14 +140,14 @@ impl FileChecks {
         self.list_files(snapshots, only).await.map(|_| ())
     }
 
-    /// Whether all is known that was asked for.
+    /// Lists files. Returns whether all that was asked for is known.
     async fn list_files(&self, snapshots: &Snapshots, only: Option<&[QualifiedName]>) -> Result<bool> {
         let context = snapshots.current();
         let tables = tables_to_list(&context, only);
         self.list_tables(snapshots, &context, tables).await
     }
 
-    /// Uses each listing at once: the store of another table may not answer.
+    /// Lists tables, and uses each listing at once: the store of another table may not answer.
     async fn list_tables(
         &self,
         snapshots: &Snapshots,
@@ -182,7 +182,7 @@ impl FileChecks {
         failure.map_or(Ok(known), Err)
     }
 
-    /// Lists the tables that no earlier round is still at.
+    /// Lists the tables that no earlier round is still listing.
     async fn round(&self, snapshots: &Snapshots) -> Result<()> {
         let context = snapshots.current();
         let mut tables = tables_to_list(&context, None);
@@ -190,7 +190,7 @@ impl FileChecks {
         self.list_tables(snapshots, &context, tables).await.map(|_| ())
     }
 
-    /// Whether all of them are believed, or known already.
+    /// Takes listings into use. Returns false if statistics are still missing, because a newer listing of other files came without them.
     async fn take_listings(
         &self,
         snapshots: &Snapshots,

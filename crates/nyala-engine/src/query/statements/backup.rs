@@ -53,7 +53,7 @@ async fn run(engine: &Arc<Engine>, statement: &Backup) -> Result<Answer> {
     let manifest = blocking(move || {
         backup.add("catalog.sqlite")?;
         backup.link(&data_dir.join(NODE), NODE)?;
-        // Cuboids in a bucket are as durable as it is.
+        // Cuboids in a bucket are not copied: they are as durable as the bucket.
         if let Some(data_dir) = &segments {
             save_cubes(data_dir, &copied, &mut backup)?;
         }

@@ -39,7 +39,7 @@ impl Command for Relation<'_> {
             RelationStatement::Rename(rename) => {
                 let name = caller.name(&rename.name)?;
                 caller.may_create(new_name(&name, &rename.to))?;
-                // Who may read the other schema reads its rows there, maybe the caller too.
+                // Users who may read the new schema can read the table's rows there, and the caller may be one of them.
                 if matches!(rename.to, NewName::Schema(_)) {
                     caller.may_select(std::slice::from_ref(&name))?;
                 }

@@ -27,7 +27,7 @@ impl Command for ShowQueryHistory {
     }
 
     fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
-        // It shows the queries of other sessions.
+        // The history shows queries of other sessions.
         caller.require_superuser("the query history")
     }
 
