@@ -68,7 +68,7 @@ impl Privilege {
     pub const ALL: [Self; 6] =
         [Self::Select, Self::Build, Self::Create, Self::Insert, Self::Update, Self::Delete];
 
-    /// The word for it in SQL.
+    /// The name of the privilege in SQL.
     pub fn word(self) -> &'static str {
         match self {
             Self::Select => "SELECT",

@@ -22,7 +22,7 @@ pub enum FileFormat {
     Csv,
     /// Newline-delimited JSON.
     NdJson,
-    /// A Delta Lake table: Parquet files that a log tells.
+    /// A Delta Lake table: Parquet files, listed in its transaction log.
     Delta,
 }
 
@@ -197,7 +197,7 @@ impl SegmentRange {
         }
     }
 
-    /// Whether a row could belong to both.
+    /// Whether a row could belong to both ranges.
     pub fn overlaps(self, other: Self) -> bool {
         match (self, other) {
             (Self::Whole, _) | (_, Self::Whole) | (Self::Nulls, Self::Nulls) => true,
@@ -332,12 +332,12 @@ pub struct CatalogSnapshot {
 }
 
 impl CatalogSnapshot {
-    /// Whether both are of the same change, and so have the same contents.
+    /// Whether both snapshots were made by the same change, and so have the same contents.
     pub fn is_same_version(&self, other: &Self) -> bool {
         self.version == other.version && self.change == other.change
     }
 
-    /// The same catalog, with `node` as the owner of what has none: it is of a version without nodes.
+    /// This snapshot, with `node` as the owner of all entries without one: a version of Nyala without nodes wrote them.
     pub fn owned_by(mut self, node: &NodeId) -> Self {
         for store in self.disk_stores.values_mut().filter(|store| store.node.0.is_empty()) {
             Arc::make_mut(store).node = node.clone();

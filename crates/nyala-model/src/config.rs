@@ -43,7 +43,8 @@ pub struct Config {
     pub live: LiveConfig,
     /// Which locations tables may name, and how remote stores are reached.
     pub storage: StorageConfig,
-    /// Files of the server that no table may read, besides those named by keys: this file, logs. No key.
+    /// Files of the server that no table may read, besides those that keys name: the configuration file and logs. It is
+    /// filled in at the start and is no key itself.
     #[serde(skip)]
     pub own_files: Vec<PathBuf>,
 }
@@ -65,9 +66,9 @@ pub struct LiveConfig {
 pub struct NodeConfig {
     /// Address for other nodes, as `0.0.0.0:7433`. Default empty: they cannot send statements here.
     pub listen: String,
-    /// What they connect to, `host:port`, if it is another address. Default empty.
+    /// Address that other nodes connect to, `host:port`, if it differs from `listen`. Default empty.
     pub address: String,
-    /// What proves that a node belongs to the others: the same on all, at least 32 bytes. Default empty.
+    /// Secret by which a node proves that it belongs to the cluster: the same on all nodes, at least 32 bytes. Default empty.
     pub secret: String,
     /// Whether this node reads files in buckets for the queries of all nodes. Default true.
     pub executor: bool,

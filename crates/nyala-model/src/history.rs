@@ -91,7 +91,7 @@ pub struct QueryHistoryEntry {
 }
 
 impl QueryHistoryEntry {
-    /// Adds what another node knows of the same shape.
+    /// Adds another node's statistics of the same shape.
     pub fn add(&mut self, other: &Self) {
         self.asked = self.asked.saturating_add(other.asked);
         self.total_us = self.total_us.saturating_add(other.total_us);

@@ -1,8 +1,8 @@
-//! Which node reads which part of a shared file: its home, in whose cache the part then is.
+//! The home of each part of a shared file: the node that reads the part, and so has it in its cache.
 //!
-//! Rendezvous hashing: every node is weighed for each part, and the heaviest is the home. A node that comes takes its share
-//! of the parts from all others, a node that goes leaves its own to all others, and nothing else moves. No part is placed by
-//! what else a query reads: the next query would find it elsewhere.
+//! Rendezvous hashing: each node gets a weight for each part, and the node with the largest weight is the home. A node that comes
+//! takes its share of the parts from all others, a node that goes leaves its own to all others, and nothing else moves. Other
+//! files of a query have no influence on a home: otherwise the next query would look for the part on another node.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -28,7 +28,7 @@ pub const fn part_bytes(file_bytes: u64) -> u64 {
     }
 }
 
-/// A file, as its parts are placed.
+/// A file, by the hash of its URL, from which its parts are placed.
 #[derive(Debug, Clone, Copy)]
 pub struct PlacedFile(u64);
 

@@ -59,8 +59,8 @@ pub struct ChangeId(pub Arc<str>);
 pub struct NodeId(pub String);
 
 impl NodeId {
-    /// Whether the node `self` owns an entry with this owner. Entries of versions without nodes have no owner:
-    /// they are of the only node there was.
+    /// Whether the node `self` owns an entry with this owner. Entries that were written before there were nodes have
+    /// no owner: they belong to the only node of their catalog.
     pub fn owns(&self, owner: &Self) -> bool {
         owner.0.is_empty() || owner == self
     }

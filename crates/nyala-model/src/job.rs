@@ -20,7 +20,7 @@ pub enum JobKind {
 }
 
 impl JobKind {
-    /// The word for it.
+    /// The name of the kind in answers and metrics.
     pub fn word(self) -> &'static str {
         match self {
             Self::Build => "build",
@@ -46,7 +46,7 @@ pub enum JobState {
 }
 
 impl JobState {
-    /// The word for it.
+    /// The name of the state in answers and errors.
     pub fn word(self) -> &'static str {
         match self {
             Self::Running => "running",

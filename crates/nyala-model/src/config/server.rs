@@ -29,8 +29,8 @@ pub struct ServerConfig {
     /// Largest HTTP request body accepted, in bytes. Default 16 MiB.
     #[serde(deserialize_with = "size")]
     pub max_body_bytes: usize,
-    /// Memory of messages that clients of Flight SQL are sending, of all together, in bytes; one user may take a
-    /// quarter, always 64 MiB, and more while half of it is free. Default 512 MiB.
+    /// Memory for messages that clients of Flight SQL are sending, in bytes, for all clients together. One user may take a
+    /// quarter, at least 64 MiB, and more while half of the memory is free. Default 512 MiB.
     #[serde(deserialize_with = "size")]
     pub max_flight_receive_bytes: usize,
     /// Logged-in clients of each listener; further ones are refused with a clear error. Default 1000.
@@ -38,7 +38,7 @@ pub struct ServerConfig {
     /// Connections to each listener before login. When one more comes, the oldest is closed. Default
     /// 1024.
     pub max_pending_connections: usize,
-    /// Such connections of one address. Clients that open many at once need as many. Default 256.
+    /// Connections of one address before login. Clients that open many at once need as many. Default 256.
     pub max_pending_per_address: usize,
     /// Time limit of a login, in milliseconds. Default 10000.
     pub login_timeout_ms: u64,

@@ -20,14 +20,14 @@ pub(super) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Socke
     deserializer.deserialize_any(Listen)
 }
 
-/// The same, or an empty text for none.
+/// An address to listen on, a port alone, or an empty text for none.
 pub(super) fn listen_or_not<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<SocketAddr>, D::Error> {
     deserializer.deserialize_any(ListenOrNot)
 }
 
-/// What [`listen_or_not`] reads.
+/// Writes an address in the form that [`listen_or_not`] reads.
 pub(super) fn address_or_empty<S: Serializer>(
     address: &Option<SocketAddr>,
     serializer: S,
