@@ -73,7 +73,7 @@ pub(super) enum Convention {
 }
 
 impl Key {
-    /// Whether a reader sees digits here, so that the field before must not take more than its own.
+    /// Whether a reader expects digits here: then the field before must take no more digits than its width.
     pub(super) fn is_number(self) -> bool {
         use Key::*;
         match self {
@@ -129,7 +129,7 @@ const fn word(name: &'static str, key: Key) -> Keyword {
     Keyword { name, key }
 }
 
-/// The field that a pattern starts with. Of two that fit, the table names the longer one first.
+/// The field at the start of a pattern. Where several fit, the table has the longest one first.
 pub(super) fn find_keyword(pattern: &str) -> Option<Keyword> {
     let first = pattern.bytes().next()?;
     let table = if first.is_ascii_lowercase() { LOWER } else { UPPER };

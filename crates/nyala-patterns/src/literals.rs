@@ -1,14 +1,14 @@
-//! What stands in a pattern beside its fields: characters to copy, quoted text, and backslashes.
+//! The parts of a pattern that are no fields: characters to copy, quoted text, and backslashes.
 
 /// One character to copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Literal {
     pub(super) character: char,
-    /// Whether the character stood between double quotes, where it has no meaning beside itself.
+    /// Whether the character stood between double quotes: then it is only copied, even if it is a space or a separator.
     pub(super) quoted: bool,
 }
 
-/// Takes what starts a pattern and is no field: one character, or one quoted text. Gives what is left.
+/// Takes the literal at the start of a pattern: one character, or one quoted text. Returns the rest of the pattern.
 ///
 /// A backslash outside quotes has a meaning only before a double quote; within quotes it takes the meaning of
 /// any character away. A quote that is never closed ends with the pattern.

@@ -34,9 +34,9 @@ fn push_decimals(text: &mut String, decimals: impl Iterator<Item = char>) {
 #[derive(Debug, Clone)]
 pub(super) struct Digits {
     is_negative: bool,
-    /// ASCII digits without leading zeros; none for 0.
+    /// ASCII digits without leading zeros; empty for 0.
     digits: Vec<u8>,
-    /// How many of the digits stand before the decimal point. May be negative, and more than there are.
+    /// Number of digits before the decimal point. It may be negative, and larger than the number of digits.
     point: i64,
 }
 
@@ -58,7 +58,7 @@ impl Digits {
         self
     }
 
-    /// The number with this many decimals. Halves go away from 0, and what is rounded to 0 has no sign.
+    /// The number with this many decimals. Halves are rounded away from 0, and a result of 0 has no sign.
     pub(super) fn rounded(mut self, decimals: usize) -> NumberText {
         let decimals = decimals.min(MAX_DECIMALS);
         self.round_at(self.point + decimals as i64);

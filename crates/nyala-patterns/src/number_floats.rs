@@ -2,10 +2,10 @@
 
 use super::number_digits::{NumberText, exponent_text};
 
-/// PostgreSQL's `printf` computes this many decimals and writes zeros for what is beyond.
+/// PostgreSQL's `printf` computes this many decimals and writes zeros for the rest.
 const MAX_PRINTED_DECIMALS: usize = 350;
 
-/// A float, and how many of its digits count.
+/// A float, and the number of its significant digits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Float {
     pub(super) value: f64,
@@ -14,8 +14,8 @@ pub(super) struct Float {
 }
 
 impl Float {
-    /// The number with at most this many decimals; tells how many it has. Digits before the decimal point
-    /// leave fewer decimals that count.
+    /// The number with at most this many decimals, and how many it has: digits before the decimal point leave fewer
+    /// significant digits for decimals.
     pub(super) fn rounded(self, decimals: usize) -> (NumberText, usize) {
         let whole_digits = self.fixed(0).text.len();
         let decimals = decimals.min(self.significant_digits.saturating_sub(whole_digits));
@@ -33,7 +33,7 @@ impl Float {
         NumberText { is_negative, text }
     }
 
-    /// The number as `d.dde+xx`, or number signs for what has no digits.
+    /// The number as `d.dde+xx`, or number signs for NaN and infinity.
     pub(super) fn scientific(self, whole_digits: usize, decimals: usize) -> String {
         if !self.value.is_finite() {
             // The exponent takes four of these places.
@@ -47,8 +47,8 @@ impl Float {
         format!("{sign}{mantissa}{zeros}{}", exponent_text(exponent.parse().unwrap_or(0)))
     }
 
-    /// The nearest integer, of two the even one. NaN gives 0, and what no integer holds the nearest integer
-    /// there is: none of these has a Roman numeral.
+    /// The nearest integer, of two the even one. NaN gives 0, and a float beyond 64 bits the nearest `i64`: none of
+    /// these has a Roman numeral.
     pub(super) fn to_integer(self) -> i64 {
         self.value.round_ties_even() as i64
     }

@@ -35,7 +35,7 @@ pub(super) fn read_number(
 
 struct Reader<'a> {
     shape: &'a Shape,
-    /// The text is walked by bytes, since PostgreSQL passes one byte for what it does not expect.
+    /// The text as bytes, since PostgreSQL skips one byte, and not one character, where it meets an unexpected one.
     text: &'a [u8],
     at: usize,
     sign: Option<u8>,
@@ -109,8 +109,8 @@ impl Reader<'_> {
         self.at += length;
     }
 
-    /// Reads a digit or the point, with a sign before or after. The position stays on what was read, or on
-    /// what was not expected, which the caller passes.
+    /// Reads a digit or the point, with a sign before or after. The position stays on the byte that was read or was
+    /// not expected; the caller moves past it.
     fn read_digit(&mut self, key: NumberKey) {
         self.at += usize::from(self.peek() == Some(b' '));
         let is_first = self.sign.is_none() && self.digits.is_empty();

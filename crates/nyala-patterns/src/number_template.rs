@@ -11,9 +11,9 @@ use super::roman::roman;
 
 /// A pattern of `to_char(number, text)` and `to_number(text, text)`.
 ///
-/// PostgreSQL writes each type of number in a way of its own (rounding, `V`, `EEEE`), hence one method a type.
-/// All of them append nothing where they fail: 22003 for a number that no integer holds where the pattern
-/// needs one, and 22P02 for `TH` after what is no number.
+/// PostgreSQL writes each type of number in a way of its own (rounding, `V`, `EEEE`), hence one method for each type.
+/// A method that fails appends nothing: 22003 if the pattern needs an integer and the number is beyond `i64`, and
+/// 22P02 for `TH` after NaN or infinity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberTemplate {
     nodes: Vec<NumberNode>,

@@ -20,7 +20,7 @@ pub(super) enum NumberKey {
     Zero,
     /// `.` and `D`: the decimal point, which is the same in the locale `C`.
     Point,
-    /// `,` and `G`: the group separator, likewise.
+    /// `,` and `G`: the group separator, which is the same in the locale `C`.
     Group,
     /// `B`: accepted, and without effect.
     Blank,

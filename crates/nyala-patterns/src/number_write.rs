@@ -6,7 +6,7 @@ use super::number_shape::{Shape, SignPlace};
 use super::number_tokens::{NumberKey, NumberNode};
 use super::roman::MAX_LETTERS;
 
-/// What PostgreSQL writes where a pattern has more digits than the number. It ends the text for PostgreSQL.
+/// The byte that PostgreSQL writes where a pattern has more digits than the number. It ends a C string, and so the text.
 const END: char = '\0';
 
 /// Appends a number. `is_negative` is none for a Roman numeral, which has no sign.
@@ -62,7 +62,7 @@ struct Picture<'a> {
     last_place: Option<usize>,
     /// Whether the last field was a digit, so that a group separator may follow.
     is_in_number: bool,
-    /// Position of the last digit that `FM` keeps, which is that of the point where no decimal is left.
+    /// Position of the last digit that `FM` keeps, or of the point if no decimal is left.
     last_relevant: Option<usize>,
     out: &'a mut String,
 }
@@ -113,7 +113,7 @@ impl<'a> Picture<'a> {
             NumberKey::Minus => self.push_unless_filled((self.sign == Sign::Minus).then_some('-')),
             NumberKey::Plus => self.push_unless_filled((self.sign == Sign::Plus).then_some('+')),
             NumberKey::PlusMinus => self.out.push(self.sign.character()),
-            // Signs and brackets are written with the digits they stand by; the others are not shown.
+            // Signs and brackets are written with the digits next to them; the other fields show nothing.
             NumberKey::Sign | NumberKey::Brackets | NumberKey::Exponent | NumberKey::Fill => {}
             NumberKey::Shift | NumberKey::Blank | NumberKey::Ignored => {}
         }
@@ -152,7 +152,7 @@ impl<'a> Picture<'a> {
         Ok(())
     }
 
-    /// Writes what a `9`, a `0` or a point stands for, with the sign before the first and after the last.
+    /// Writes the character for a `9`, a `0` or a point, with the sign before the first and after the last.
     fn write_digit(&mut self, key: NumberKey) {
         if self.shape.is_roman {
             return;
@@ -216,7 +216,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// Writes the number's next character, or what stands for it.
+    /// Writes the number's next character, a space for a hidden 0, or [`END`] after the last.
     fn write_next(&mut self, key: NumberKey) {
         let next = self.number.as_bytes().get(self.at).map(|byte| char::from(*byte));
         let is_dropped = self.last_relevant.is_some_and(|last| self.at > last) && key != NumberKey::Zero;
@@ -243,7 +243,8 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// Fits the sign's fields to the sign, and tells whether the digits need no sign of theirs.
+/// Adapts the fields of the shape to the number's sign. True if the digits get no sign: a field shows it, or it is
+/// left out.
 fn settle_sign(shape: &mut Shape, sign: Sign) -> bool {
     if shape.has_plus || shape.has_minus {
         // `PL` alone shows no minus.

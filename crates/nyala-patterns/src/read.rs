@@ -32,15 +32,15 @@ const TIMESTAMPS_END_MICROS: i128 = 9_223_371_331_200_000_000;
 const TIMESTAMPS_START_MICROS: i128 = -211_813_488_000_000_000;
 
 impl Read {
-    /// Microseconds from 1970-01-01 00:00 UTC, for a text without an offset as a clock
-    /// `default_offset_seconds` east of UTC shows it. None outside what `timestamp` holds, and for its last
-    /// years, from 294247, whose microseconds from 1970 need more than 64 bits.
+    /// Microseconds from 1970-01-01 00:00 UTC. A text without an offset is local time, `default_offset_seconds` east
+    /// of UTC. None outside the range of `timestamp`, and for its last years, from 294247, whose microseconds from
+    /// 1970 need more than 64 bits.
     pub fn unix_micros(&self, default_offset_seconds: i32) -> Option<i64> {
         let micros = self.postgres_micros(self.offset_seconds.unwrap_or(default_offset_seconds))?;
         micros.checked_add((POSTGRES_EPOCH_DAY - UNIX_EPOCH_DAY) * DAY_MICROS)
     }
 
-    /// Days from 1970-01-01, or none outside what `date` holds.
+    /// Days from 1970-01-01, or none outside the range of `date`.
     pub fn unix_days(&self) -> Option<i32> {
         let julian = checked_julian_day(self.year, self.month, self.day).filter(|julian| is_date(*julian))?;
         i32::try_from(julian - UNIX_EPOCH_DAY).ok()
@@ -50,7 +50,7 @@ impl Read {
         self.unix_days().is_some()
     }
 
-    /// The read rounded to its `fraction_digits`, or none outside what `timestamp` holds.
+    /// The read rounded to its `fraction_digits`, or none outside the range of `timestamp`.
     pub(super) fn rounded_timestamp(self) -> Option<Self> {
         let offset = self.offset_seconds.unwrap_or(0);
         let micros = self.postgres_micros(offset)?;

@@ -16,7 +16,7 @@ const STEPS: [(i64, &str); 13] = [
     (1, "I"),
 ];
 
-/// The longest numeral, MMMDCCCLXXXVIII, has this many letters, and so has what stands for an overflow.
+/// Letters of the longest numeral, MMMDCCCLXXXVIII. An overflow is shown by as many number signs.
 pub(super) const MAX_LETTERS: usize = 15;
 
 /// The numeral of 1 to 3999. Any other number is fifteen number signs.

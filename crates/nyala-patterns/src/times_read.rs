@@ -1,4 +1,4 @@
-//! Reads the fields of a pattern from a text. What they mean together is for `times_resolve`.
+//! Reads the fields of a pattern from a text. `times_resolve` combines them into a date and a time.
 
 use super::error::PatternError;
 use super::keywords::{Convention, Key};
@@ -6,7 +6,7 @@ use super::names::{DAYS, DAYS_SHORT, MONTHS, MONTHS_SHORT, ROMAN_MONTHS, eras, m
 use super::scan::Scanner;
 use super::tokens::{Field, Node};
 
-/// What was read, field by field. As in PostgreSQL 0 means "not given", and numbers wrap at 32 bits.
+/// The values that were read, field by field. As in PostgreSQL 0 means "not given", and numbers wrap at 32 bits.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     pub(super) convention: Option<Convention>,
@@ -233,7 +233,7 @@ impl Fields {
         }
     }
 
-    /// What a field's number means, now that it is read from `used` bytes.
+    /// Converts the number of a field, which was read from `used` bytes, to the unit in which it is kept.
     fn finish(&mut self, key: Key, used: usize) {
         match key {
             Key::Hour12 => self.is_12_hour = true,
@@ -250,7 +250,7 @@ impl Fields {
                     self.year = nearest_to_2020(self.year);
                 }
             }
-            // Monday is 1 here and 2 in the fields.
+            // Monday is 1 in `ID`, and 2 in the field that is kept.
             Key::IsoWeekday => {
                 self.weekday = self.weekday.wrapping_add(1);
                 if self.weekday > 7 {

@@ -1,4 +1,4 @@
-//! What the fields of a text mean together: one date and one time of day.
+//! Combines the fields of a text into one date and one time of day.
 
 use super::calendar::{civil_date, days_in_month, iso_week_start};
 use super::error::PatternError;

@@ -217,7 +217,7 @@ fn write_word(field: &Field, parts: &Parts<'_>, out: &mut String) {
         Key::Zone(Case::Lower) => push_word(out, parts.zone, Case::Lower),
         Key::Zone(_) => out.push_str(parts.zone),
         Key::ZoneHour | Key::ZoneMinute | Key::Offset => write_offset(field, parts, out),
-        // What is left is a number, which `write_field` writes, or has nothing to show.
+        // The other fields are numbers, which `write_field` writes, or show nothing.
         _ => {}
     }
 }

@@ -10,7 +10,7 @@ pub(super) enum Node {
     Field(Field),
     /// A letter, a digit, a character outside ASCII, or anything quoted.
     Text(char),
-    /// ASCII punctuation outside quotes. Any of it reads any other.
+    /// ASCII punctuation outside quotes. A reader accepts any separator in its place.
     Separator(char),
     /// White space outside quotes.
     Space(char),
@@ -30,7 +30,7 @@ pub(super) struct Field {
     pub(super) ordinal: Option<Case>,
 }
 
-/// The parts of a pattern. Every text is a pattern: what is no field stands for itself.
+/// The parts of a pattern. Every text is a pattern: a character that is in no field stands for itself.
 pub(super) fn cut(pattern: &str) -> Vec<Node> {
     let mut nodes = Vec::new();
     let mut rest = pattern;
@@ -45,7 +45,7 @@ pub(super) fn cut(pattern: &str) -> Vec<Node> {
                 nodes.push(Node::Field(field));
                 after
             }
-            // A prefix before something else than a field is lost.
+            // Modifiers before something other than a field are dropped.
             None => take_literal(after, |literal| nodes.push(node_of(literal))),
         };
     }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_node_is_small() {
-        // `Template::MAX_PATTERN_BYTES` relies on it.
+        // `Template::MAX_PATTERN_BYTES` is chosen for nodes of this size.
         assert!(size_of::<Node>() <= 24);
     }
 
