@@ -1,5 +1,5 @@
-//! What clients are told about the columns of a result, beyond the types of their values: the table and the number of the
-//! column, and the length that it was declared with.
+//! Descriptions of result columns for clients, beyond the types of their values: the table and the number of the column, and
+//! the length that it was declared with.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use pgwire::api::Type;
 use crate::catalog::{ColumnType, Relation, user_relation};
 use crate::types::type_named;
 
-/// Tables whose columns a thread remembers.
+/// Number of tables whose columns a thread caches.
 const MAX_REMEMBERED: usize = 256;
 
 /// What is known of a column besides the type of its values.
@@ -26,11 +26,11 @@ pub struct Described {
     pub kind: Option<Type>,
     /// `atttypmod`: precision and scale, or length.
     pub modifier: Option<i32>,
-    /// The table and the number of the column in it, if it is shown as it is.
+    /// The table, and the number of the column in it, if the result shows the column unchanged.
     pub place: Option<(i32, i16)>,
 }
 
-/// What is known of the columns of a statement.
+/// The descriptions of the columns of a statement.
 pub fn described(statement: &Statement, origins: &[Option<Origin>]) -> Vec<Described> {
     let casts = statement.ast().map(written_casts).unwrap_or_default();
     let of = |(at, origin): (usize, &Option<Origin>)| match (casts.get(at), origin) {
@@ -94,19 +94,19 @@ fn numeric_modifier(digits: &ExactNumberInfo) -> i32 {
     .unwrap_or(-1)
 }
 
-/// Types whose values have a type here that is also that of others.
+/// Types that the engine keeps as another, wider type.
 fn is_narrower(kind: &Type) -> bool {
     is_text(kind) || matches!(*kind, Type::OID | Type::CHAR)
 }
 
-/// Types whose values are texts here.
+/// Types that the engine keeps as text.
 fn is_text(kind: &Type) -> bool {
     matches!(*kind, Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::JSON | Type::JSONB)
 }
 
 fn of_call(name: &str, argument: Option<&Origin>) -> Described {
     let kind = match name {
-        // A part of a value is of its type.
+        // A part of a JSON value is of the type of the value.
         "json_step" | "json_extract_path" => Some(kind_of(argument).unwrap_or(Type::JSON)),
         "json" | "json_build_object" | "to_json" | "row_to_json" => Some(Type::JSON),
         "jsonb" | "jsonb_extract_path" | "jsonb_build_object" | "to_jsonb" => Some(Type::JSONB),
@@ -115,7 +115,7 @@ fn of_call(name: &str, argument: Option<&Origin>) -> Described {
     Described { kind, ..Described::default() }
 }
 
-/// The type of the texts that a function is given.
+/// The type of a function's argument, if that is a type of texts.
 fn kind_of(origin: Option<&Origin>) -> Option<Type> {
     match origin? {
         Origin::Table { entry, column, .. } => of_column(entry, column, false)?.kind,
@@ -134,7 +134,7 @@ fn of_column(entry: &Arc<TableEntry>, name: &str, through_view: bool) -> Option<
     })
 }
 
-/// The columns of a table, which are worked out once for each thread: its definition is parsed for them.
+/// The columns of a table. Each thread caches them, because the table's statement is parsed for them.
 fn remembered(entry: &Arc<TableEntry>) -> Arc<Relation> {
     type Known = HashMap<usize, (Weak<TableEntry>, Arc<Relation>)>;
     thread_local! {

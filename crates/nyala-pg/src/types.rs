@@ -14,7 +14,7 @@ pub fn type_named(kind: &SqlType) -> Option<Type> {
     }
     let written = kind.to_string().to_ascii_lowercase();
     let name = written.strip_prefix("pg_catalog.").unwrap_or(&written);
-    // Lengths and digits are no part of the type.
+    // Lengths and digits are not part of the name of a type.
     let name = name.split('(').next().unwrap_or(name).trim();
     Some(match (name, kind) {
         (_, SqlType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz)) => Type::TIMESTAMPTZ,
@@ -78,7 +78,7 @@ pub fn array_type(item: &Type) -> Option<Type> {
 
 pub use crate::catalog::array_element;
 
-/// The type that the mark of a field names, for values that are of one type for Arrow and of several for PostgreSQL.
+/// The PostgreSQL type in the metadata of a field, for an Arrow type that stands for several PostgreSQL types.
 pub fn marked_type(field: &Field) -> Option<Type> {
     Some(match field.metadata().get(MARK)?.as_str() {
         "int2vector" => Type::INT2_VECTOR,

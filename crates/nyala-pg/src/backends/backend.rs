@@ -1,4 +1,4 @@
-//! One connection.
+//! One connection of a client: its user, its signals, its notifications, and what functions ask of its session.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,9 +13,9 @@ pub trait Signals: Send + Sync {
     fn cancel(&self);
     /// Ends the connection.
     fn terminate(&self);
-    /// Notifications have come.
+    /// Tells the connection that notifications have come.
     fn wake(&self);
-    /// Whether its user may do everything at present.
+    /// Whether the connection's user may do everything at present.
     fn is_superuser(&self) -> bool;
 }
 
@@ -24,32 +24,32 @@ pub trait Signals: Send + Sync {
 pub struct Notification {
     /// The connection that sent it.
     pub process_id: i32,
-    /// Its channel.
+    /// The channel.
     pub channel: String,
-    /// Its text.
+    /// The text.
     pub payload: String,
 }
 
 /// What a function of a query asks its own session to do, once the query is done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Sends a notification at the commit.
+    /// Sends a notification when the transaction is committed.
     Notify {
-        /// Its channel.
+        /// The channel.
         channel: String,
-        /// Its text.
+        /// The text.
         payload: String,
     },
-    /// Sets a setting.
+    /// Changes a setting.
     Set {
-        /// Its name.
+        /// The name of the setting.
         name: String,
-        /// Its value; none for the default.
+        /// The new value; none for the default.
         value: Option<String>,
-        /// Whether it ends with the transaction.
+        /// Whether the change ends with the transaction.
         local: bool,
     },
-    /// Waits.
+    /// Lets the session wait.
     Sleep(Duration),
 }
 
@@ -64,17 +64,17 @@ pub struct Asleep {
 
 /// A connection, as long as it lives.
 pub struct Backend {
-    /// The number of BackendKeyData.
+    /// The process id that BackendKeyData tells the client.
     pub process_id: i32,
     /// Names this connection in calls of functions that act on it. No other connection can guess it.
     pub token: String,
     /// The name that the client gave.
     pub user: String,
-    /// None for the owner of the data.
+    /// The role whose privileges count; none for the owner of the data.
     pub role: Option<String>,
-    /// Its address, as `system.queries` has it.
+    /// Address of the client, as in `system.queries`.
     pub client: String,
-    /// Microseconds since 1970.
+    /// Start of the connection, in microseconds since 1970.
     pub begun_us: i64,
     application: Mutex<String>,
     asleep: Mutex<Option<Asleep>>,
@@ -96,14 +96,14 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number of a connection, and 128 bits of chance.
+/// The number of a connection, and 128 random bits.
 fn token(process_id: i32) -> String {
     let chance = || RandomState::new().build_hasher().finish();
     format!("{process_id}:{:016x}{:016x}", chance(), chance())
 }
 
 impl Backend {
-    /// A connection that begins.
+    /// A connection that starts now.
     pub fn new(
         process_id: i32,
         user: &str,
@@ -134,7 +134,7 @@ impl Backend {
         lock(&self.application).clone()
     }
 
-    /// Changes it.
+    /// Changes the name of the client's program.
     pub fn set_application(&self, name: &str) {
         name.clone_into(&mut lock(&self.application));
     }
@@ -150,17 +150,17 @@ impl Backend {
         *lock(&self.asleep) = text.map(|text| Asleep { text: text.to_owned(), since_us });
     }
 
-    /// Whether its user is the owner of the data, or a superuser at present.
+    /// Whether the connection's user is the owner of the data, or a superuser at present.
     pub fn is_superuser(&self) -> bool {
         self.signals.is_superuser()
     }
 
-    /// Cancels its running statement.
+    /// Cancels the running statement of the connection.
     pub fn cancel(&self) {
         self.signals.cancel();
     }
 
-    /// Ends it.
+    /// Ends the connection.
     pub fn terminate(&self) {
         self.signals.terminate();
     }
@@ -171,7 +171,7 @@ impl Backend {
         self.has_actions.store(true, Ordering::Release);
     }
 
-    /// What the session was asked to do, in order. Costs nothing if that is nothing.
+    /// Takes the actions that the session was asked for, in order. Takes no lock if there are none.
     pub fn take_actions(&self) -> Vec<Action> {
         match self.has_actions.swap(false, Ordering::AcqRel) {
             true => std::mem::take(&mut lock(&self.actions)),
@@ -184,7 +184,7 @@ impl Backend {
         self.has_transaction_locks.store(true, Ordering::Release);
     }
 
-    /// Whether the transaction holds locks; it ends now.
+    /// Tells whether the transaction holds locks, and forgets it: the transaction ends now.
     pub fn take_transaction_locks(&self) -> bool {
         self.has_transaction_locks.swap(false, Ordering::AcqRel)
     }
@@ -205,7 +205,7 @@ impl Backend {
         }
     }
 
-    /// The channels that it listens to.
+    /// The channels that the session listens to.
     pub fn channels(&self) -> Vec<String> {
         lock(&self.channels).iter().cloned().collect()
     }
@@ -218,7 +218,7 @@ impl Backend {
         }
     }
 
-    /// The notifications that have come.
+    /// Takes the notifications that have come.
     pub fn take_notifications(&self) -> Vec<Notification> {
         std::mem::take(&mut lock(&self.inbox))
     }

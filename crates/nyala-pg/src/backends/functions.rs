@@ -1,5 +1,5 @@
 //! Functions that act on sessions: each call has the token of its own session as its first argument, which the
-//! translation adds. The number of a session is known to all, so that with it a client could act for another session.
+//! translation adds. Process ids are no secret: with them alone, a client could act for another session.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -52,7 +52,7 @@ pub fn register(context: &SessionContext) {
     }
 }
 
-/// A function. Two with one name are the same.
+/// A function on sessions. Two are equal if their names are.
 struct SessionFunction {
     name: &'static str,
     signature: Signature,
@@ -172,7 +172,7 @@ impl Call<'_> {
         Ok(values.is_valid(self.row) && values.as_boolean().value(self.row))
     }
 
-    /// The session that the statement is of.
+    /// The session that runs the statement.
     fn session(&self) -> Result<Arc<Backend>> {
         let token = self.text(0)?.unwrap_or_default();
         let number = token.split_once(':').and_then(|(number, _)| number.parse().ok());
@@ -186,7 +186,7 @@ impl Call<'_> {
         )
     }
 
-    /// What an advisory lock is about; none if an argument is NULL.
+    /// The key of the advisory lock; none if an argument is NULL.
     fn key(&self) -> Result<Option<Key>> {
         let Some(first) = self.number(1)? else { return Ok(None) };
         if self.arrays.len() == 2 {

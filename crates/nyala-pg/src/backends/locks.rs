@@ -12,13 +12,13 @@ pub enum Key {
 /// How a lock is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mode {
-    /// Others may hold it in this way too.
+    /// Other sessions may hold the lock in shared mode at the same time.
     pub shared: bool,
-    /// It ends with the transaction.
+    /// The lock ends with the transaction.
     pub of_transaction: bool,
 }
 
-/// One hold: a session may have several of the same.
+/// One hold of a lock: a session may hold the same lock several times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hold {
     process_id: i32,
@@ -30,7 +30,7 @@ struct Hold {
 pub struct Locks(HashMap<Key, Vec<Hold>>);
 
 impl Locks {
-    /// Takes a lock, unless another session is in the way.
+    /// Takes a lock, unless another session holds it in a mode that excludes this one.
     pub fn try_take(&mut self, key: Key, process_id: i32, mode: Mode) -> bool {
         let holds = self.0.entry(key).or_default();
         let is_free =
@@ -41,7 +41,7 @@ impl Locks {
         is_free
     }
 
-    /// Gives one hold of the session back; whether it had one.
+    /// Releases one hold of the session, and tells whether it had one.
     pub fn release(&mut self, key: Key, process_id: i32, shared: bool) -> bool {
         let Some(holds) = self.0.get_mut(&key) else { return false };
         let mode = Mode { shared, of_transaction: false };
@@ -55,7 +55,7 @@ impl Locks {
         found.is_some()
     }
 
-    /// Gives holds of a session back: all, those of the session, or those of its transaction.
+    /// Releases holds of a session: all, those of session level (`Some(false)`), or those of its transaction.
     pub fn release_all(&mut self, process_id: i32, of_transaction: Option<bool>) {
         let ends = |hold: &Hold| {
             hold.process_id == process_id && of_transaction.is_none_or(|of| hold.mode.of_transaction == of)

@@ -1,5 +1,5 @@
-//! The connections of this process, as functions of sessions see them: which there are, what they are told, and the locks
-//! that they hold.
+//! The connections of this process, for functions that act on sessions: their list, their signals and notifications, and their
+//! advisory locks.
 
 mod backend;
 mod functions;

@@ -7,14 +7,14 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use super::backend::{Backend, Notification};
 use super::locks::{Key, Locks, Mode};
 
-/// The connections of this process. Functions of sessions find each other by it, of whatever engine they are.
+/// The connections of this process. Functions find other sessions here, also those of another engine in the process.
 pub static BACKENDS: LazyLock<Backends> = LazyLock::new(Backends::default);
 
 /// Connections by their numbers, and their advisory locks.
 #[derive(Debug)]
 pub struct Backends {
     last: AtomicI32,
-    /// Microseconds since 1970.
+    /// First use of this list, which clients are told as the start of the server, in microseconds since 1970.
     pub begun_us: i64,
     backends: Mutex<BTreeMap<i32, Arc<Backend>>>,
     locks: Mutex<Locks>,
@@ -47,7 +47,7 @@ impl Backends {
         lock(&self.backends).insert(backend.process_id, backend);
     }
 
-    /// Forgets a connection, and gives its locks back.
+    /// Removes a connection, and releases its locks.
     pub fn remove(&self, process_id: i32) {
         lock(&self.backends).remove(&process_id);
         self.unlock_all(process_id, None);
@@ -63,7 +63,7 @@ impl Backends {
         lock(&self.backends).values().cloned().collect()
     }
 
-    /// Sends a notification to all who listen.
+    /// Sends a notification to every connection that listens to its channel.
     pub fn notify(&self, notification: &Notification) {
         self.all().iter().for_each(|backend| backend.notify(notification));
     }
@@ -76,7 +76,7 @@ impl Backends {
         lock(&self.locks).release(key, process_id, shared)
     }
 
-    /// Gives locks of a session back: all, those of the session (`Some(false)`), or those of its transaction.
+    /// Releases locks of a session: all, those of session level (`Some(false)`), or those of its transaction.
     pub fn unlock_all(&self, process_id: i32, of_transaction: Option<bool>) {
         let mut locks = lock(&self.locks);
         if !locks.is_empty() {

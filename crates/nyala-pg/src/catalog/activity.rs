@@ -22,7 +22,7 @@ use super::oids;
 use super::statistics::ACTIVITY_COLUMNS;
 use crate::backends::{Asleep, BACKENDS, Backend};
 
-/// Its name.
+/// Name of the view.
 pub const NAME: &str = "pg_stat_activity";
 
 /// The view over a snapshot's system tables.

@@ -17,7 +17,7 @@ use super::cells::{Cell, Kind, array, type_of};
 use super::database::Database;
 use super::static_names::StaticNames;
 
-/// What functions look things up in: the newest snapshot, and PostgreSQL's own types and functions.
+/// The objects that functions look up: those of the newest snapshot, and PostgreSQL's own types and functions.
 #[derive(Debug, Clone, Default)]
 pub struct Current {
     database: Arc<RwLock<Option<Arc<Database>>>>,
@@ -88,7 +88,7 @@ impl Call<'_> {
 
 type Body = fn(&Call<'_>) -> Result<Cell>;
 
-/// A function. Two with one name are the same.
+/// A function over the catalog. Two are equal if their names are.
 pub struct CatalogFunction {
     name: &'static str,
     signature: Signature,

@@ -157,7 +157,7 @@ fn field(name: &str, kind: Kind) -> Field {
 /// The rows as one batch. Cells that a row lacks are NULL.
 ///
 /// # Errors
-/// None that rows of [`Cell`] can cause.
+/// None in practice: the columns of [`Cell`] rows are always of one length and type.
 pub fn batch_of(
     schema: &SchemaRef,
     columns: &[(&str, Kind)],

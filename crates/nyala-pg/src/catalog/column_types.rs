@@ -18,8 +18,8 @@ pub struct ColumnType {
 }
 
 impl ColumnType {
-    /// The type of a field, which was written as `written` if that is known: a text may be a VARCHAR(n), and a number with
-    /// any digits has some in Arrow.
+    /// The type of a field, refined by the type that the table's statement names, if that is known: Arrow has no VARCHAR(n), and
+    /// a number without precision has one in Arrow.
     pub fn of(field: &Field, written: Option<&SqlType>) -> Self {
         let kind = match field.extension_type_name() {
             Some("arrow.uuid") => Type::UUID,
@@ -38,7 +38,7 @@ impl ColumnType {
         }
     }
 
-    /// The same of a column that was written so.
+    /// This type, refined by the type that a statement names.
     pub fn written(self, written: &SqlType) -> Self {
         use SqlType as S;
         match (&self.kind, written) {
@@ -70,7 +70,7 @@ impl ColumnType {
         }
     }
 
-    /// Whether a value is passed by value in PostgreSQL.
+    /// Whether PostgreSQL passes values by value.
     pub fn by_value(&self) -> bool {
         (1..=8).contains(&self.size())
     }
@@ -95,7 +95,7 @@ impl ColumnType {
         }
     }
 
-    /// Whether values are compared by a collation.
+    /// Whether comparisons of values depend on a collation.
     pub fn is_collatable(&self) -> bool {
         matches!(self.kind, Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::TEXT_ARRAY)
     }
@@ -105,7 +105,7 @@ impl ColumnType {
         matches!(self.kind, Type::TEXT | Type::VARCHAR | Type::BPCHAR)
     }
 
-    /// The name that `information_schema` has in `data_type`.
+    /// The name of the type in `information_schema`, column `data_type`.
     pub fn standard_name(&self) -> String {
         match array_element(&self.kind) {
             Some(_) => "ARRAY".to_owned(),
@@ -113,7 +113,7 @@ impl ColumnType {
         }
     }
 
-    /// Characters that a value has at most.
+    /// Largest number of characters of a value.
     pub fn length(&self) -> Option<i32> {
         let has_length = matches!(self.kind, Type::VARCHAR | Type::BPCHAR);
         (has_length && self.modifier >= 4).then(|| self.modifier - 4)
@@ -136,7 +136,7 @@ impl ColumnType {
         }
     }
 
-    /// Digits of a second.
+    /// Digits of the fraction of a second.
     pub fn time_digits(&self) -> Option<i32> {
         match self.kind {
             Type::DATE => Some(0),

@@ -71,7 +71,7 @@ pub struct Relation {
     pub is_writable: bool,
     pub index_oid: i32,
     pub constraint_oid: i32,
-    /// The rule that a view is in PostgreSQL.
+    /// OID of the rewrite rule, which PostgreSQL keeps the query of a view in.
     pub rule_oid: i32,
     /// The relations that a view reads.
     pub reads: Vec<i32>,
@@ -84,12 +84,12 @@ pub struct Column {
     pub name: String,
     pub column_type: ColumnType,
     pub not_null: bool,
-    /// SQL.
+    /// The default, as SQL.
     pub default: Option<String>,
 }
 
 impl Relation {
-    /// `relkind`.
+    /// The kind of relation, as in `relkind`.
     pub fn letter(&self) -> &'static str {
         match (self.kind, self.schema.as_str()) {
             (RelationKind::Table, _) => "r",
@@ -131,7 +131,7 @@ impl Database {
         Self { snapshot, catalogs: Arc::downgrade(catalogs), facts: OnceLock::new() }
     }
 
-    /// The facts, which are worked out once.
+    /// The facts, which are computed at the first call.
     pub fn facts(&self) -> &Facts {
         self.facts.get_or_init(|| self.work_out())
     }
@@ -193,7 +193,7 @@ impl Facts {
         schemas.into_iter().find_map(|schema| self.named(schema, name))
     }
 
-    /// Relations of users, and of the system, which has them in views.
+    /// Tables and views of users, without those of the system.
     pub fn users(&self) -> impl Iterator<Item = &Relation> {
         self.relations.iter().filter(|relation| relation.is_users())
     }
@@ -269,7 +269,7 @@ fn system_relation(schema: &str, name: &str, at: usize, columns: Vec<Column>) ->
 }
 
 fn columns_of(schema: &dyn SchemaProvider, table: &str) -> Vec<Column> {
-    // The tables of the system are there at once.
+    // Looking up a system table never waits, so that its future is ready at once.
     let table = schema.table(table).now_or_never().and_then(Result::ok).flatten();
     table.map(|table| columns_of_schema(&table.schema())).unwrap_or_default()
 }

@@ -16,7 +16,7 @@ use crate::{SERVER_VERSION, backends};
 /// The owner of every object, and of the server's data.
 pub const OWNER: &str = "nyala";
 
-/// Functions about comments, indexes, views, rules, triggers and functions written in SQL, which do not exist.
+/// Functions that are NULL: they describe comments, indexes, rules, triggers and the like, which do not exist.
 const NOTHING: &[(&str, &[usize])] = &[
     ("acldefault", &[2]),
     ("col_description", &[2]),
@@ -42,7 +42,7 @@ const UNKNOWN_SIZES: &[(&str, &[usize])] = &[
     ("pg_total_relation_size", &[1]),
 ];
 
-/// Visibility of objects that are in pg_catalog only.
+/// Functions that are true: they ask whether objects are visible that only pg_catalog has.
 const ALWAYS: &[(&str, &[usize])] = &[
     ("pg_collation_is_visible", &[1]),
     ("pg_conversion_is_visible", &[1]),
@@ -56,10 +56,10 @@ const ALWAYS: &[(&str, &[usize])] = &[
     ("pg_type_is_visible", &[1]),
 ];
 
-/// When the server began, and read its configuration.
+/// Functions that give the time when the server started.
 const BEGINNINGS: &[(&str, &[usize])] = &[("pg_conf_load_time", &[0]), ("pg_postmaster_start_time", &[0])];
 
-/// Replication and temporary schemas do not exist.
+/// Functions that are false: there is no replication, and there are no temporary schemas.
 const NEVER: &[(&str, &[usize])] = &[("pg_is_in_recovery", &[0]), ("pg_is_other_temp_schema", &[1])];
 
 /// Adds the functions to a context.
@@ -73,7 +73,7 @@ pub fn register(context: &SessionContext) {
         (&[("version", &[0_usize] as &[usize])], ScalarValue::from(format!("PostgreSQL {SERVER_VERSION}"))),
         (&[("getdatabaseencoding", &[0])], ScalarValue::from("UTF8")),
         (BEGINNINGS, ScalarValue::TimestampMicrosecond(Some(BACKENDS.begun_us), Some("+00:00".into()))),
-        // Nothing waits for a lock.
+        // Statements never wait for locks.
         (
             &[("pg_blocking_pids", &[1]), ("pg_safe_snapshot_blocking_pids", &[1])],
             ScalarValue::List(ScalarValue::new_list_nullable(&[], &DataType::Int32)),

@@ -19,9 +19,9 @@ use Kind::{Int4, Text};
 
 /// The name of the schema.
 pub const SCHEMA: &str = "information_schema";
-/// Tables that are the planner's own: its statements for settings and functions read them.
+/// DataFusion's own tables, which its statements for settings and functions read.
 const PLANNERS: [&str; 3] = ["df_settings", "parameters", "routines"];
-/// Bytes that a text may have, as PostgreSQL tells it.
+/// Largest length of a text in bytes, as PostgreSQL gives it.
 const TEXT_BYTES: i32 = 1 << 30;
 
 const DEFINITIONS: &[Definition] = &[

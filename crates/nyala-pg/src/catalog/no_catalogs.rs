@@ -1,4 +1,4 @@
-//! No catalogs: the library's own tables about them are not used.
+//! An empty catalog for the library `datafusion-pg-catalog`, whose own tables about catalogs are not used.
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
@@ -6,7 +6,7 @@ use datafusion::common::Result;
 use datafusion::datasource::TableType;
 use datafusion_pg_catalog::pg_catalog::catalog_info::CatalogInfo;
 
-/// What the library is shown.
+/// The empty catalog.
 #[derive(Debug, Clone)]
 pub struct NoCatalogs;
 

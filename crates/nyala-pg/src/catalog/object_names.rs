@@ -13,7 +13,7 @@ use super::relations::quoted;
 use super::static_names::type_name;
 use super::{functions::OWNER, oids};
 
-/// What a function gives for one row.
+/// Computes the value of a function for one row.
 type Body = fn(&Call<'_>) -> Result<Cell>;
 
 /// Adds the functions to a context.
@@ -55,10 +55,10 @@ fn type_names(call: &Call<'_>) -> Result<Cell> {
     Ok(Cell::Texts(names.collect()))
 }
 
-/// The number of what is named; a number is taken as it is.
+/// The OID of the object with a name; a number is taken as an OID.
 ///
 /// # Errors
-/// There is nothing of that name.
+/// No object has that name.
 fn required(
     call: &Call<'_>,
     find: fn(&Call<'_>, &str) -> Option<i32>,

@@ -22,7 +22,7 @@ pub const PG_REWRITE: i32 = 2618;
 pub const OWNER: i32 = 10;
 
 const FIRST: i64 = 16_384;
-/// The number of `information_schema` is that which PostgreSQL's types and functions of it have in the static tables.
+/// `information_schema` has the number that its types and functions name as their schema in PostgreSQL's static tables.
 const SCHEMAS: &[(&str, i32)] =
     &[("pg_catalog", PG_CATALOG), ("public", 2200), ("information_schema", 13_283), ("system", 13_001)];
 

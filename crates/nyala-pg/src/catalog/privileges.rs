@@ -1,4 +1,4 @@
-//! `has_table_privilege` and its kin, by the grants of the catalog.
+//! `has_table_privilege` and similar functions, answered from the grants of the catalog.
 //!
 //! The translation puts the session's role first where a call leaves it out.
 
@@ -168,7 +168,7 @@ fn on_database(call: &Call<'_>) -> Result<Cell> {
     })
 }
 
-/// Whether a role is a member of another, or the same.
+/// Whether a role is a member of another role, or is that role.
 fn member(call: &Call<'_>) -> Result<Cell> {
     let at = object_at(call, 3);
     if call.text(at).is_none() {

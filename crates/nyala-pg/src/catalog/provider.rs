@@ -106,7 +106,7 @@ fn table_of(
 impl SessionExtension for PgCatalog {
     fn configure(&self, builder: SessionStateBuilder) -> Result<SessionStateBuilder> {
         let mut builder = builder;
-        // The schema `information_schema` is PostgreSQL's.
+        // DataFusion's `information_schema` is left out: PostgreSQL's takes its place.
         if let Some(config) = builder.config() {
             *config = std::mem::take(config).with_information_schema(false);
         }
@@ -145,7 +145,7 @@ impl SessionExtension for PgCatalog {
     }
 }
 
-/// Finds its tables but does not list them: users list tables to look for their own.
+/// Finds the system tables but does not list them: users list tables to look for their own.
 #[derive(Debug)]
 struct SystemSchema {
     own: Arc<Database>,
@@ -200,7 +200,7 @@ fn register_functions(context: &SessionContext, tables: &PgCatalogStaticTables, 
     context.register_udtf("pg_get_keywords", Arc::clone(&tables.pg_get_keywords) as _);
 }
 
-/// The library asks for roles of its own table of them, which is not used.
+/// Gives the library no roles: its own table of them is not used.
 #[derive(Debug, Clone)]
 struct Roles;
 

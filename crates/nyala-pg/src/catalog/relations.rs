@@ -201,7 +201,7 @@ pub const ATTRDEF: Definition = Definition {
     },
 };
 
-/// The default of a column as PostgreSQL writes it: a text has its type behind it.
+/// The default of a column as PostgreSQL writes it: a text is followed by a cast to its type.
 pub fn default_text(column: &Column) -> Option<String> {
     let default = column.default.as_ref()?;
     let is_text = default.len() >= 2 && default.starts_with('\'') && default.ends_with('\'');

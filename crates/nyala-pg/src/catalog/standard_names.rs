@@ -5,7 +5,7 @@ use super::database::Database;
 
 use Kind::{Int4, Text, Time};
 
-/// The rows of these views.
+/// No rows, for all of these views.
 pub const NO_ROWS: fn(&Database) -> Vec<Row> = |_| Vec::new();
 
 /// The views, by name.

@@ -52,7 +52,7 @@ impl StaticNames {
             let types = pairs(types, "typname").into_iter().collect();
             let named = pairs(functions, "proname");
             let function_names = named.iter().map(|(name, oid)| (*oid, name.clone())).collect();
-            // Of functions with one name the first counts.
+            // Of functions with one name, the first is found.
             let functions = named.into_iter().rev().collect();
             Names { types, functions, function_names }
         });
@@ -79,7 +79,7 @@ impl StaticNames {
         self.0.get()?.types.get(own).copied()
     }
 
-    /// The number of a function; parentheses with its arguments are not looked at.
+    /// The number of a function; arguments in parentheses are ignored.
     pub fn function_oid(&self, name: &str) -> Option<i32> {
         let name = name.split('(').next().unwrap_or(name).trim();
         let name = name.strip_prefix("pg_catalog.").unwrap_or(name);

@@ -41,7 +41,7 @@ pub fn register(context: &SessionContext) {
 
 type Body = fn(&[ArrayRef]) -> Result<ArrayRef>;
 
-/// A function over arrays. Two with one name are the same.
+/// A function over arrays. Two are equal if their names are.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TextFunction {
     name: &'static str,
@@ -50,7 +50,7 @@ struct TextFunction {
     body: BodyOf,
 }
 
-/// The code of a function, which its name stands for in comparisons.
+/// The code of a function. Comparisons ignore it, because the name identifies the function.
 #[derive(Clone, Copy)]
 struct BodyOf(Body);
 

@@ -1,4 +1,4 @@
-//! `pg_rewrite` and `pg_depend`: the rule that a view is in PostgreSQL, and the relations that it reads.
+//! `pg_rewrite` and `pg_depend`: the rewrite rule that PostgreSQL has for each view, and the relations that the view reads.
 
 use super::cells::{Kind, Row, row};
 use super::database::Relation;
@@ -42,7 +42,7 @@ pub const DEPEND: Definition = Definition {
     },
 };
 
-/// The rule of a view belongs to the view, and needs what the view reads.
+/// The rule depends on its view, and on the relations that the view reads.
 fn dependencies(view: &Relation) -> Vec<Row> {
     let on =
         |relation: i32, kind: &'static str| row![PG_REWRITE, view.rule_oid, 0, PG_CLASS, relation, 0, kind];

@@ -109,7 +109,7 @@ impl Rewrite for Dialect<'_> {
     }
 }
 
-/// The name of a function in FROM is that of its one column too.
+/// Gives the one column of a function in FROM the name of the function, as PostgreSQL does.
 fn name_column_of_function(factor: &mut TableFactor) {
     let alias = match factor {
         TableFactor::UNNEST { alias: Some(alias), array_exprs, .. } if array_exprs.len() == 1 => alias,
@@ -156,14 +156,14 @@ fn function_by_name(left: &Expr, right: &mut Box<Expr>) {
     }
 }
 
-/// Whether it is a column of pg_type that names a function.
+/// Whether an expression is a column of pg_type that names a function.
 fn names_function(expr: &Expr) -> bool {
     let of_functions = ["typinput", "typoutput", "typreceive", "typsend"];
     column_name(expr)
         .is_some_and(|column| of_functions.iter().any(|name| column.value.eq_ignore_ascii_case(name)))
 }
 
-/// The same where pg_type is joined with pg_proc.
+/// Compares with the name instead of the OID where pg_type is joined with pg_proc.
 fn joined_by_name(function: &mut Expr, column: &Expr) {
     let Expr::CompoundIdentifier(names) = function else { return };
     if let (Some(oid), true) = (names.last_mut(), names_function(column))
@@ -199,7 +199,7 @@ fn settings_query(settings: &[(String, String)]) -> Option<String> {
     })
 }
 
-/// Sizes are numbers there, with a unit.
+/// A row of pg_settings. A size is a number with a unit there.
 fn setting_row(name: &str, value: &str) -> String {
     let megabytes = value.strip_suffix("MB").and_then(|number| number.parse::<u32>().ok());
     match megabytes {
@@ -208,7 +208,7 @@ fn setting_row(name: &str, value: &str) -> String {
     }
 }
 
-/// A column that becomes NULL would lose its name.
+/// Keeps the names of output columns that become NULL.
 fn name_nulls(select: &mut Select) {
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(expr) = item
@@ -220,7 +220,7 @@ fn name_nulls(select: &mut Select) {
     }
 }
 
-/// The engine knows no escape character but the backslash.
+/// Escapes with the backslash instead: the engine knows no other escape character.
 fn backslash_escape(escape: &mut Option<ValueWithSpan>, pattern: &mut Box<Expr>) {
     let Some(Value::SingleQuotedString(character)) = escape.as_ref().map(|escape| &escape.value) else {
         return;
@@ -281,7 +281,7 @@ fn aggregate_correlated(query: &mut Query) {
     }
 }
 
-/// Whether it is an aggregate that tools use in such a subquery, which then gives one value already.
+/// Whether an expression is an aggregate that tools use in such a subquery, which then gives one value already.
 fn is_aggregate(expr: &Expr) -> bool {
     const AGGREGATES: [&str; 6] = ["array_agg", "bool_or", "count", "max", "min", "string_agg"];
     matches!(expr, Expr::Function(call) if AGGREGATES.iter().any(|name| call.name.to_string().eq_ignore_ascii_case(name)))

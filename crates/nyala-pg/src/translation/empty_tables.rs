@@ -81,7 +81,7 @@ impl Rewrite for Absent {
 
     fn expr(&mut self, expr: &mut Expr) {
         if let Expr::Case { conditions, else_result, .. } = expr {
-            // The type of its other results is not known here.
+            // A NULL without a type takes the type of the other results, which is not known here.
             let results = conditions.iter_mut().map(|when| &mut when.result);
             results.chain(else_result.as_deref_mut()).for_each(without_rows);
         }
@@ -97,7 +97,7 @@ impl Rewrite for Absent {
     }
 }
 
-/// Makes NULL, of any type, of a subquery without rows.
+/// Replaces a subquery without rows by a NULL without a type.
 fn without_rows(result: &mut Expr) {
     if matches!(result, Expr::Subquery(query) if is_empty(query))
         && let Some(null) = snippets::expression("NULL")
@@ -135,7 +135,7 @@ fn select_is_empty(select: &Select) -> bool {
 }
 
 fn aggregates(select: &Select) -> bool {
-    // An aggregate of a subquery is none of the query.
+    // An aggregate in a subquery does not aggregate the rows of this query.
     let mut projection = select.projection.clone();
     rewrite(&mut projection, &mut WithoutSubqueries);
     let found = any_expr(&projection, &mut |expr| match expr {

@@ -11,7 +11,7 @@ use nyala_sql::statement::title_of;
 use super::snippets::substituted;
 use super::walk::{Rewrite, any_expr};
 
-/// The types, with the function that finds the number of a name.
+/// The types, with the function that finds the OID of a name.
 const TYPES: &[(&str, &str)] = &[
     ("regclass", "nyala_regclass"),
     ("regcollation", "nyala_regcollation"),
@@ -46,7 +46,7 @@ const FUNCTION_COLUMNS: &[&str] = &[
     "typsubscript",
 ];
 
-/// The rule.
+/// Rewrites casts to these types, and comparisons of columns that hold names of functions.
 pub struct ObjectCasts;
 
 impl Rewrite for ObjectCasts {
@@ -70,8 +70,8 @@ impl Rewrite for ObjectCasts {
     }
 }
 
-/// Output columns of the types show names; those that would lose their own names keep them. A column of a UNION does if it
-/// does in each of its queries.
+/// Makes output columns of these types show names, under the titles that they had. A column of a UNION shows names only if it
+/// does in every query of the UNION.
 pub fn show_names(body: &mut SetExpr) {
     let mut shown: Option<Vec<bool>> = None;
     each_select(body, &mut |select| {
@@ -115,7 +115,7 @@ fn expr_of(item: &SelectItem) -> Option<&Expr> {
     }
 }
 
-/// Names an output column that is about an object as PostgreSQL does.
+/// Keeps PostgreSQL's title of an output column with a cast to such a type.
 fn keep_title(item: &mut SelectItem) {
     let is_object = |expr: &Expr| match expr {
         Expr::Cast { expr, data_type, .. } => function_of(data_type).is_some() || is_function_column(expr),
@@ -193,7 +193,7 @@ fn is_function_column(expr: &Expr) -> bool {
     name.is_some_and(|name| FUNCTION_COLUMNS.iter().any(|known| name.value.eq_ignore_ascii_case(known)))
 }
 
-/// A column of functions is compared with the name of a function: 0 is none, `-`.
+/// Compares a column of functions with the name of a function: the OID 0 is `-`, no function.
 fn compare_by_name(column: &Expr, other: &mut Expr) {
     if is_function_column(column) {
         as_function_name(other);

@@ -128,7 +128,7 @@ const WHOLE_NUMBERS: &[(&str, &[usize])] = &[
     ("trunc", &[1]),
 ];
 
-/// The parameters among the arguments of a call, with the types that it wants.
+/// The parameters among the arguments of a call, with the types that the call needs.
 fn wanted_by(expr: &Expr) -> Vec<(usize, Type)> {
     let whole = |expr: &Expr| Some((number_of(expr)?, Type::INT4));
     match expr {
@@ -196,7 +196,7 @@ struct Casts<'a> {
 }
 
 impl Rewrite for Casts<'_> {
-    /// Afterwards, or the placeholder inside the new cast would be cast again, for ever.
+    /// Runs after the children: otherwise the placeholder inside the new cast would be cast again, for ever.
     fn whole_expr(&mut self, expr: &mut Expr) {
         if let Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr
             && let Some(number) = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok())
@@ -232,7 +232,7 @@ fn sql_type(kind: &Type) -> Option<SqlType> {
     })
 }
 
-/// The type of the elements of an array that is cast. A single text needs no cast.
+/// The type of the elements of an array that a parameter is cast to. Only a single text needs no cast.
 fn item_type(item: &Type) -> Option<SqlType> {
     match *item {
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => Some(SqlType::Text),

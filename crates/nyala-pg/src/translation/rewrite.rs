@@ -17,7 +17,7 @@ use super::session_facts::SessionFacts;
 use super::session_functions::SessionFunctions;
 use super::{dialect, empty_tables, object_casts, placeholders, session_tables, system_columns, walk};
 
-/// Spellings of PostgreSQL that the engine's planner does not take.
+/// Rules for spellings of PostgreSQL that the engine's planner does not take.
 static RULES: LazyLock<Vec<Box<dyn SqlStatementRewriteRule>>> = LazyLock::new(|| {
     vec![
         Box::new(ResolveUnqualifiedIdentifier),
@@ -31,7 +31,7 @@ static RULES: LazyLock<Vec<Box<dyn SqlStatementRewriteRule>>> = LazyLock::new(||
     ]
 });
 
-/// Words that lead to the rules. All other words of PostgreSQL's system functions begin with `pg_`.
+/// A text with one of these words is translated. All other words of PostgreSQL's system functions begin with `pg_`.
 const WORDS: &[&str] = &[
     "current_catalog",
     "current_database",

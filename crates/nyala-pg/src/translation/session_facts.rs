@@ -1,4 +1,4 @@
-//! What is known of a session, for functions and tables that show it.
+//! Values of a session, for functions and tables that show them.
 
 /// Values of the session, for session functions.
 pub trait SessionFacts {
@@ -10,7 +10,7 @@ pub trait SessionFacts {
     fn user(&self) -> String;
     /// The role whose privileges count: the owner of the data for a client that may do everything without being one.
     fn role(&self) -> String;
-    /// The number a cancel request names.
+    /// The process id that a cancel request names.
     fn process_id(&self) -> i32;
     /// The token of the connection, for functions that act on it.
     fn token(&self) -> String;
@@ -25,11 +25,11 @@ pub trait SessionFacts {
 /// A row of `pg_prepared_statements`.
 #[derive(Debug, Clone)]
 pub struct PreparedFact {
-    /// Its name.
+    /// Name of the statement.
     pub name: String,
-    /// Its text.
+    /// Text of the statement.
     pub text: String,
-    /// Microseconds since 1970.
+    /// Time of PREPARE, in microseconds since 1970.
     pub begun_us: i64,
     /// Names of the types of its parameters.
     pub types: Vec<String>,
@@ -38,14 +38,14 @@ pub struct PreparedFact {
 /// A row of `pg_cursors`.
 #[derive(Debug, Clone)]
 pub struct CursorFact {
-    /// Its name.
+    /// Name of the cursor.
     pub name: String,
-    /// Its query.
+    /// Its query, as text.
     pub text: String,
-    /// Microseconds since 1970.
+    /// Time when its query was prepared, in microseconds since 1970.
     pub begun_us: i64,
     /// Whether it outlives its transaction.
     pub hold: bool,
-    /// Whether it goes to any row.
+    /// Whether it can move to any row, also backwards.
     pub scroll: bool,
 }

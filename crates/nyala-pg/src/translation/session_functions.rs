@@ -21,7 +21,7 @@ pub struct SessionFunctions<'a, F> {
 }
 
 impl<F: SessionFacts> Rewrite for SessionFunctions<'_, F> {
-    /// An output column keeps the name of the function it was.
+    /// Keeps the name of the function as the title of an output column.
     fn query(&mut self, query: &mut Query) {
         if let SetExpr::Select(select) = query.body.as_mut() {
             for item in &mut select.projection {
@@ -58,7 +58,7 @@ impl<F: SessionFacts> Rewrite for SessionFunctions<'_, F> {
 }
 
 impl<F: SessionFacts> SessionFunctions<'_, F> {
-    /// The value of a word that is a function without brackets.
+    /// The value of a word that calls a function without parentheses.
     fn word(&self, word: &Ident) -> Option<Expr> {
         match word.value.to_lowercase().as_str() {
             _ if word.quote_style.is_some() => None,
@@ -142,7 +142,7 @@ fn first_schema(path: &str) -> String {
     named.unwrap_or_else(|| "public".to_owned())
 }
 
-/// `information_schema._pg_expandarray(array)` stands for its items, `.x`, beside which `.n` are their numbers.
+/// Replaces `information_schema._pg_expandarray(array)` by the items of the array (`.x`) or their numbers (`.n`).
 fn expanded(expr: &Expr) -> Option<Expr> {
     let (function, field) = match expr {
         Expr::Function(function) => (function, "x".to_owned()),
@@ -151,7 +151,7 @@ fn expanded(expr: &Expr) -> Option<Expr> {
             match root.as_ref() {
                 Expr::Nested(inner) => match inner.as_ref() {
                     Expr::Function(function) => (function, field.value.to_lowercase()),
-                    // The pair of a subquery is its item.
+                    // The column of a subquery already is the item, since the call in it was replaced.
                     named @ Expr::CompoundIdentifier(_) if field.value == "x" => return Some(named.clone()),
                     _ => return None,
                 },
@@ -164,7 +164,7 @@ fn expanded(expr: &Expr) -> Option<Expr> {
     let (true, [array]) = (name_of(function) == "_pg_expandarray", arguments.as_slice()) else {
         return None;
     };
-    // Functions that give rows were written as `unnest` of lists when the text was read.
+    // A list that is built by functions with rows was written as `unnest` when the text was read.
     let text = if field == "n" { "unnest(generate_subscripts(CAST(p AS BIGINT[]), 1))" } else { "unnest(p)" };
     substituted(text, array)
 }
@@ -174,7 +174,7 @@ fn name_of(function: &Function) -> String {
     last.map(|name| name.value.to_lowercase()).unwrap_or_default()
 }
 
-/// The plain arguments of a call; others are left out, so that no pattern above fits.
+/// The plain arguments of a call. Others are left out, so that the call fits none of the patterns above.
 fn arguments(function: &Function) -> Vec<&Expr> {
     let FunctionArguments::List(list) = &function.args else {
         return Vec::new();

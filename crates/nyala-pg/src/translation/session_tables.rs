@@ -64,7 +64,7 @@ fn prepared(facts: &impl SessionFacts) -> String {
     selected(columns, "name, statement, begun_us, parameter_types", &rows, NO_STATEMENT)
 }
 
-/// A query over rows; without any, over one that is left out.
+/// A query over `rows`. Without any it reads the row `nothing`, which gives the types, and drops it.
 fn selected(columns: &str, names: &str, rows: &[String], nothing: &str) -> String {
     let (values, condition) = match rows {
         [] => (nothing.to_owned(), " WHERE false"),

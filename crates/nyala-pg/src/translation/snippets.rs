@@ -48,7 +48,7 @@ pub fn substituted(sql: &str, value: &Expr) -> Option<Expr> {
 struct Substitute<'a>(&'a Expr);
 
 impl Rewrite for Substitute<'_> {
-    /// Afterwards, or a `p` within the value would be replaced again.
+    /// Runs after the children: otherwise a `p` within the value would be replaced again.
     fn whole_expr(&mut self, expr: &mut Expr) {
         if matches!(expr, Expr::Identifier(name) if name.value == "p") {
             *expr = self.0.clone();

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::snippets::{expression, substituted};
 use super::walk::{Rewrite, rewrite};
 
-/// Replaces the columns of system tables, which keep their titles.
+/// Replaces the columns of system tables, and keeps their titles.
 pub fn replace(ast: &mut Ast) {
     let mut tables = Tables::default();
     rewrite(ast, &mut tables);
@@ -30,7 +30,7 @@ impl Rewrite for Tables {
     }
 }
 
-/// The name that a system table has in a statement, and its own.
+/// The name that a system table has in a statement, and the name of the table.
 fn system_table(factor: &TableFactor) -> Option<(String, String)> {
     let TableFactor::Table { name, alias, args: None, .. } = factor else { return None };
     let [schema, table] = name.0.as_slice() else { return None };
@@ -69,7 +69,7 @@ impl Columns<'_> {
         }
     }
 
-    /// Columns without a table are those of the only one, and columns keep their names.
+    /// Replaces output columns. A column without a table belongs to the only table, and every column keeps its name.
     fn select(&self, select: &mut Select) {
         let only = match select.from.as_slice() {
             [from] if from.joins.is_empty() => system_table(&from.relation),
@@ -105,7 +105,7 @@ impl Columns<'_> {
         let [alias, column] = names.as_mut_slice() else { return None };
         let table = self.0.get(&alias.value.to_lowercase())?;
         if column.value.eq_ignore_ascii_case("colliculocale") {
-            // Its name since PostgreSQL 17, of which the table is.
+            // The table is PostgreSQL 17's, where the column has this name.
             "colllocale".clone_into(&mut column.value);
             return None;
         }

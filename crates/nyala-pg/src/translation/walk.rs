@@ -7,15 +7,15 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, Query, TableFactor, Visit, VisitMut, Visitor, VisitorMut};
 
-/// Rules that change a tree: they are shown every node of these kinds.
+/// Rules that change a tree: the walk calls them for every node of these kinds.
 pub trait Rewrite {
-    /// Before its children.
+    /// Called before the children of the node.
     fn query(&mut self, _query: &mut Query) {}
-    /// Before its children.
+    /// Called before the children of the node.
     fn table(&mut self, _table: &mut TableFactor) {}
-    /// Before its children; a replacement is walked over.
+    /// Called before the children of the node; a replacement is walked over.
     fn expr(&mut self, _expr: &mut Expr) {}
-    /// After its children; a replacement is not walked over.
+    /// Called after the children of the node; a replacement is not walked over.
     fn whole_expr(&mut self, _expr: &mut Expr) {}
 }
 
