@@ -15,12 +15,12 @@ use super::lists::{Changed, CubeChange, exists};
 use super::options::{options, written};
 use super::statement::{create_of, query_of};
 
-/// A cube as it will be.
+/// A cube after an ALTER CUBE.
 #[derive(Debug, Clone)]
 pub struct Alteration {
     /// Its definition.
     pub definition: CubeDefinition,
-    /// The statement that would create it so.
+    /// The statement that would create the altered cube.
     pub statement: String,
     /// The new position of each previous dimension.
     pub moves: DimensionMoves,
@@ -53,7 +53,7 @@ pub async fn alter(
     Ok(alteration)
 }
 
-/// The same cube with other options.
+/// The cube with other options, and otherwise unchanged.
 fn unchanged(
     entry: &CubeEntry,
     (set, is_live): (&[StatementOption], bool),

@@ -81,11 +81,11 @@ pub struct Block {
     pub predicates: Vec<Expr>,
     /// Group expressions.
     pub group: Vec<Expr>,
-    /// Its grouping sets over them; none if it groups plainly.
+    /// The grouping sets of the aggregation; empty for a plain GROUP BY.
     pub sets: Vec<QuerySet>,
     /// Aggregate calls, without aliases.
     pub aggregates: Vec<Expr>,
-    /// Why a cube cannot be made of it, though a cube may answer it.
+    /// Why no cube can be made of the aggregation, although a cube may answer it.
     pub not_for_cubes: Option<Miss>,
 }
 
@@ -135,7 +135,7 @@ impl Block {
         }
     }
 
-    /// The same for the SELECT of a cube.
+    /// The form of the SELECT of a cube, or the reason why a cube cannot have it.
     pub fn of_cube(aggregate: &Aggregate) -> Result<Self, Miss> {
         let block = Self::of(aggregate)?;
         match block.not_for_cubes {
@@ -198,7 +198,7 @@ impl Block {
         let source = Arc::new(LogicalTableSource::new(Arc::clone(plan.schema().inner())));
         let scan = TableScanBuilder::new(TableReference::bare(kind), source).build();
         self.instances.push(Instance {
-            // No schema has an empty name, so that this is no table of the catalog.
+            // No schema has an empty name, so that this name is never one of the catalog's.
             table: QualifiedName::new("", kind),
             scan: scan.map_err(|error| Miss::new(error.to_string()))?,
             outer: None,

@@ -40,7 +40,7 @@ impl Call {
         })
     }
 
-    /// The same call as an expression.
+    /// The call as an expression.
     pub fn expr(&self) -> Expr {
         let filter = conjunction(self.conditions.iter().cloned()).map(Box::new);
         let (function, arguments) = (Arc::clone(&self.function), self.arguments.clone());
@@ -54,7 +54,7 @@ impl Call {
         ))
     }
 
-    /// The same function over the same rows, of another argument.
+    /// The call of another argument, over the same rows.
     pub fn with_argument(&self, argument: Expr) -> Self {
         Self { arguments: vec![argument], ..self.clone() }
     }

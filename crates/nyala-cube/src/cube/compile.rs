@@ -36,7 +36,7 @@ pub struct CompiledDimension {
 pub struct CompiledMeasure {
     /// The aggregate call over base columns, normalised.
     pub expression: Expr,
-    /// The same in the spelling that calls are compared in.
+    /// The call in its canonical spelling, in which calls are compared.
     pub canonical: Call,
     /// How it is computed from flat rows or states.
     pub call: MeasureCall,
@@ -99,7 +99,7 @@ impl CompiledCube {
         self.restricted_to(&[range])
     }
 
-    /// The same for the rows of any of `ranges`.
+    /// The cube over only the rows of its fact table in any of `ranges`.
     pub fn restricted_to(&self, ranges: &[SegmentRange]) -> Result<Self> {
         let mut cube = self.clone();
         let Some(fact) = cube.block.instances.first_mut() else { return Ok(cube) };

@@ -143,7 +143,7 @@ fn aliases(block: &Block) -> Vec<String> {
     taken
 }
 
-/// The keys of a join, and the conditions that say so.
+/// The keys of a join, and the conditions that they come from.
 #[derive(Default)]
 struct Join<'c> {
     keys: Vec<(TableColumn, TableColumn)>,
@@ -227,7 +227,7 @@ impl Writer<'_> {
         DescribedMeasure { call, function, is_distinct, arguments, data_type }
     }
 
-    /// As SQL, or as people read it if it cannot be written as SQL.
+    /// The expression as SQL, or in a readable form if it cannot be written as SQL.
     fn sql(&self, expr: &Expr) -> String {
         sql_over(expr, &self.aliases).unwrap_or_else(|| match with_aliases(expr, &self.aliases) {
             Some(named) => named.human_display().to_string(),

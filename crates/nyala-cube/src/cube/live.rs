@@ -169,8 +169,8 @@ fn seen_of(range: KeyRange, lsn: u64) -> u64 {
     u64::try_from(range.to.saturating_sub(1)).unwrap_or_default().min(lsn)
 }
 
-/// Whether the `rows` of `range` are still the rows of `then`. Rows that got an LSN of the range since are not,
-/// even if there are as many.
+/// Whether the `rows` of `range` are still the rows of `then`. Rows that got an LSN of the range later are different
+/// rows, even if there are as many.
 fn holds_the_same(range: KeyRange, then: &LiveRows, rows: impl Fn(&LsnSet) -> u64) -> bool {
     let range = KeySet::from(range);
     let seen = range.intersect(&KeySet::at_most(i64::try_from(then.up_to).unwrap_or(i64::MAX)));
@@ -225,7 +225,7 @@ mod tests {
         check((0, 5), 4, &[1, 2, 3, 4], &[1, 2, 3, 4, 5], true);
         check((0, 5), 4, &[1, 2, 3, 4], &[1, 2, 4, 5], false);
         check((2, 4), 9, &[1, 2, 3, 4], &[2, 3, 10], true);
-        // It reaches beyond, as over a store that was restored from a copy.
+        // The range ends after the version, as over a store that was restored from a copy.
         check((0, 9), 4, &[1, 2, 3, 4], &[1, 2, 3, 4], true);
         check((0, 9), 4, &[1, 2, 3, 4], &[1, 2, 5, 6], false);
         check((0, 9), 4, &[1, 2, 3, 4], &[1, 2, 3, 4, 5], false);

@@ -44,7 +44,7 @@ fn is_on(option: &StatementOption) -> Result<bool> {
     }
 }
 
-/// The options of a statement after `set`: later options win, and those that say what holds without them are left out.
+/// The options of a statement after `set`: later options win, and options with their default value are left out.
 pub fn written(before: &[StatementOption], set: &[StatementOption], is_live: bool) -> Vec<StatementOption> {
     let mut all: Vec<StatementOption> = Vec::new();
     for option in before.iter().chain(set) {

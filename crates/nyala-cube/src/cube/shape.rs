@@ -45,7 +45,7 @@ pub fn shape_of(block: &Block) -> Option<QueryShape> {
     Some(shape)
 }
 
-/// Whether it is the equality of columns of two tables.
+/// Whether `predicate` is an equality of columns of two tables.
 fn is_join(predicate: &Expr) -> bool {
     column_pair(predicate).is_some() && instances_of(predicate).len() > 1
 }
@@ -215,7 +215,7 @@ fn without_values(expr: &Expr) -> Option<Expr> {
     let replaced = expr.clone().transform_down(|expr| {
         Ok(match expr {
             Expr::Literal(..) => Transformed::new(value(), true, TreeNodeRecursion::Jump),
-            // A cast of a value is one too; and its type may not have a name in SQL.
+            // A cast of a value counts as a value. Its type may not have a name in SQL.
             Expr::Cast(cast) if matches!(*cast.expr, Expr::Literal(..)) => {
                 Transformed::new(value(), true, TreeNodeRecursion::Jump)
             }

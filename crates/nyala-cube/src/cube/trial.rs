@@ -27,10 +27,10 @@ use crate::scan::{CuboidPart, CuboidTable};
 
 /// A cell is chosen among this many rows: skipping more would take longer than comparing.
 const CELLS_SKIPPED: u64 = 1 << 20;
-/// Dimensions that are grouped by at most, so that answers stay small.
+/// Largest number of dimensions that a query groups by, so that answers stay small.
 const MAX_GROUPS: usize = 2;
 
-/// Random numbers, good enough to choose with.
+/// Pseudo-random numbers. Choosing cells needs no better ones.
 #[derive(Debug)]
 pub struct Dice(u64);
 
@@ -62,7 +62,7 @@ impl Dice {
     }
 }
 
-/// Where trials of a cube come from.
+/// Makes trials of a cube.
 #[derive(Debug)]
 pub struct Trials {
     cube: Arc<ReadyCube>,

@@ -25,22 +25,22 @@ use super::table::LiveRef;
 /// Columns before those of the table: the LSN of the statement, and its operation.
 const LSN: &str = "_lsn";
 const OPERATION: &str = "_op";
-/// So much log is read at a time.
+/// Bytes of the log that are read at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
 /// Finds a live table by its name in a statement.
 pub type Finder = Box<dyn Fn(&str) -> std::result::Result<(Arc<LiveRef>, Schema), QueryError> + Send + Sync>;
 
-/// The function.
+/// The table function.
 pub struct Changes {
     find: Finder,
 }
 
 impl Changes {
-    /// Its name.
+    /// Name of the function.
     pub const NAME: &'static str = "changes";
 
-    /// The function over the tables that `find` knows.
+    /// The function over the tables that `find` finds.
     pub fn new(find: Finder) -> Self {
         Self { find }
     }
@@ -76,7 +76,7 @@ impl TableFunctionImpl for Changes {
     }
 }
 
-/// Columns of changes of a table with these columns.
+/// Columns of the changes of a table with these columns.
 pub fn change_schema(table: &Schema) -> SchemaRef {
     let own = [Field::new(LSN, DataType::UInt64, false), Field::new(OPERATION, DataType::Utf8, false)];
     let columns = table.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
@@ -106,7 +106,7 @@ impl TableProvider for ChangesProvider {
         Arc::clone(&self.schema)
     }
 
-    /// Each scan gives the rows of its own moment: what reads them in several places scans once.
+    /// Each scan reads the changes up to its own moment. A temporary table is scanned once for all copies of it in a plan.
     fn table_type(&self) -> TableType {
         TableType::Temporary
     }
@@ -171,7 +171,7 @@ impl PartitionStream for ChangeStream {
     }
 }
 
-/// Reads on, on a thread that may wait for the disk. None when there is nothing newer.
+/// Reads the next changes on a blocking thread. None if there are no newer ones.
 async fn step(mut feed: ChangeFeed, schema: SchemaRef) -> Result<(ChangeFeed, Option<Vec<RecordBatch>>)> {
     let read = tokio::task::spawn_blocking(move || {
         let changes = feed.next(STEP_BYTES).map_err(QueryError::from)?;

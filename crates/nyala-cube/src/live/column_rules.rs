@@ -1,5 +1,5 @@
-//! What live tables do to rows that are written: numbers get the type of their column, and texts are checked that have more of
-//! a type than a store knows, VARCHAR(n), CHAR(n) and JSON.
+//! Fits rows that are written to a live table: numbers get the type of their column, and texts are checked against types that
+//! a store keeps as plain text, VARCHAR(n), CHAR(n) and JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use nyala_sql::functions::{checked, is_json};
 use nyala_sql::semantics::assign_column;
 use nyala_sql::statement::written_columns;
 
-/// What the texts of a column must be.
+/// A rule for the texts of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Rule {
-    /// So many characters at most, under this name of the type. Blanks beyond are cut off.
+    /// Largest number of characters. Further blanks are cut off; CHAR(n), which is padded, loses all blanks at the end.
     Length { most: usize, padded: bool },
     /// JSON as it is written, or in the normal form of JSONB.
     Json { normal: bool },
@@ -41,10 +41,10 @@ impl ColumnRules {
         }
     }
 
-    /// The rows as the table takes them.
+    /// The rows with every value fitted to its column.
     ///
     /// # Errors
-    /// A text is too long or no JSON.
+    /// A text is too long or is no JSON.
     pub fn fit(&self, rows: RecordBatch) -> Result<RecordBatch> {
         let schema = rows.schema();
         let mut changed = Vec::new();
@@ -67,7 +67,7 @@ impl ColumnRules {
         Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
     }
 
-    /// The column as the table takes it; none if it stays as it is.
+    /// The column fitted to the table's column; none if it stays as it is.
     fn fitted(&self, column: &ArrayRef, name: &str) -> Result<Option<ArrayRef>> {
         let given = column.data_type();
         if let Some(rule) = self.texts.get(name).filter(|_| given.is_string()) {
@@ -100,7 +100,7 @@ fn rule(written: &SqlType) -> Option<Rule> {
 }
 
 impl Rule {
-    /// The column with other texts; none if it stays as it is.
+    /// The column with fitted texts; none if it stays as it is.
     fn fit(&self, column: &ArrayRef, name: &str) -> Result<Option<ArrayRef>> {
         let texts = cast(column, &DataType::Utf8View)?;
         let texts = texts.as_string_view();
@@ -114,10 +114,10 @@ impl Rule {
         Ok(Some(Arc::new(fitted.finish())))
     }
 
-    /// Whether a text may stay as it is.
+    /// Whether a text stays as it is.
     fn holds(&self, text: &str) -> bool {
         match self {
-            // Each character has a byte at least.
+            // Each character has at least one byte, so that short texts need no count.
             Self::Length { most, padded } => {
                 (text.len() <= *most || text.chars().count() <= *most) && !(*padded && text.ends_with(' '))
             }
@@ -133,7 +133,7 @@ impl Rule {
                 if !rest.bytes().all(|byte| byte == b' ') {
                     return Err(too_long(*most, *padded, column));
                 }
-                // Blanks at the end are no part of a CHAR(n).
+                // Blanks at the end are not part of a CHAR(n).
                 Ok(if *padded { kept.trim_end_matches(' ') } else { kept }.to_owned())
             }
             Self::Json { normal } => checked(text, *normal).map_err(|error| {

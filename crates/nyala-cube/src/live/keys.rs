@@ -11,10 +11,10 @@ use datafusion::common::utils::normalize_float_zero_scalar;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
-/// More keys than this are not looked up one by one: then a scan is not slower.
+/// With more keys than this, a scan is no slower than looking the keys up one by one.
 const MAX_KEYS: usize = 4096;
 
-/// All keys that rows can have that fulfil the conditions; none if that is not known.
+/// The keys of all rows that can fulfil the conditions; none if the conditions leave them open.
 pub fn keys_of(conditions: &[Expr], key: &Schema) -> Option<RecordBatch> {
     let mut allowed: HashMap<&str, Vec<ScalarValue>> = HashMap::new();
     for field in key.fields() {
@@ -44,7 +44,7 @@ fn with(start: &[ScalarValue], value: &ScalarValue) -> Vec<ScalarValue> {
     start.iter().chain([value]).cloned().collect()
 }
 
-/// The values a column can have if the condition holds, each once and none of them null; none if that is open.
+/// The values that a column can have if the condition holds, each once and without null; none if the condition leaves them open.
 fn values(condition: &Expr, column: &str, data_type: &DataType) -> Option<Vec<ScalarValue>> {
     let mut found = Vec::new();
     collect(condition, column, data_type, &mut found)?;
@@ -53,7 +53,7 @@ fn values(condition: &Expr, column: &str, data_type: &DataType) -> Option<Vec<Sc
     Some(found)
 }
 
-/// The same value for all that are equal: a float has two zeros and many NaN, which are one key.
+/// One value for all equal ones: a float has two zeros and many NaN, which are one key.
 fn one_of_equals(value: &ScalarValue) -> ScalarValue {
     match value {
         ScalarValue::Float64(Some(number)) if number.is_nan() => ScalarValue::Float64(Some(f64::NAN)),

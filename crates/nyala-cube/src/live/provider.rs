@@ -43,12 +43,12 @@ pub fn shown(stored: &Schema, source: &LiveSource) -> Schema {
 #[derive(Debug, Clone)]
 pub struct LiveProvider {
     table: Arc<LiveRef>,
-    /// Columns of the table, and the version of the rows if it is asked for.
+    /// Columns of the table, and the version of each row if a statement asks for it.
     schema: SchemaRef,
     key: Schema,
     constraints: Constraints,
     defaults: HashMap<String, Expr>,
-    /// Only rows that were last written then.
+    /// LSNs of the last write of the rows that are read; none for all rows.
     written: Option<Arc<LsnSet>>,
 }
 
@@ -77,7 +77,7 @@ impl LiveProvider {
         Ok(Self { table, schema, key, constraints, defaults, written: None })
     }
 
-    /// The same table with further columns: the version of each row, and its number if there is one.
+    /// The table with further columns: the version of each row, and its number if there is one.
     pub fn with_versions(&self) -> Self {
         let version = Arc::new(Field::new(ROW_VERSION, DataType::UInt64, true));
         let fields = self.stored_columns().fields().iter().cloned().chain([version]).collect::<Vec<_>>();
@@ -91,7 +91,7 @@ impl LiveProvider {
         Schema::new(self.schema.fields().iter().cloned().chain(number).collect::<Vec<_>>())
     }
 
-    /// Those rows only that were last written at `lsns`.
+    /// The table with only the rows that were last written at `lsns`.
     pub fn only_written(&self, lsns: LsnSet) -> Self {
         Self { written: Some(Arc::new(lsns)), ..self.clone() }
     }
@@ -101,7 +101,7 @@ impl LiveProvider {
         !self.constraints.is_empty()
     }
 
-    /// The same table without its key constraint.
+    /// The table without its key constraint.
     pub fn without_key(&self) -> Self {
         Self { constraints: Constraints::default(), ..self.clone() }
     }
@@ -150,7 +150,7 @@ impl TableProvider for LiveProvider {
             Some(columns) => Arc::new(self.schema.project(columns)?),
             None => Arc::clone(&self.schema),
         };
-        // When a row was written is seen by scans only.
+        // Only a scan checks when rows were written; a look-up by key does not.
         let keys = keys_of(filters, &self.key).filter(|_| self.written.is_none());
         let pins = state.config().get_extension::<Pins>().unwrap_or_default();
         let bounds = match keys {
@@ -163,7 +163,7 @@ impl TableProvider for LiveProvider {
         Ok(Arc::new(exec))
     }
 
-    /// Conditions narrow the read; the plan checks them on the rows all the same.
+    /// Conditions narrow the read; the plan checks them on the rows again.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],
@@ -176,7 +176,7 @@ impl TableProvider for LiveProvider {
     }
 }
 
-/// Whether a condition depends on one row alone: on no other query, and not on chance.
+/// Whether a condition depends on one row alone: not on another query, and not on random values.
 fn is_of_rows(condition: &Expr) -> datafusion::error::Result<bool> {
     let asks = condition.exists(|expression| {
         Ok(matches!(

@@ -1,4 +1,4 @@
-//! Which parts of a live table a filter can match, by the bounds of their values.
+//! Finds the parts of a live table that a filter can match, by the bounds of their values.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub fn predicate(
     Ok(PruningPredicateBuilder::new().with_file_schema(Arc::clone(schema)).build(filter))
 }
 
-/// Which of the parts may have rows that fulfil `predicate`: all, if it cannot be evaluated. A bound may be a value for which
-/// it fails and that of a row which other conditions rule out. No value is read for it.
+/// Which of the parts may have rows that fulfil `predicate`: all parts, if evaluating it fails. It may fail for a bound that is
+/// the value of a row which other conditions rule out. No value is read for this.
 pub fn kept(version: &Version, parts: &[Part], predicate: &PruningPredicate) -> Vec<bool> {
     let kept = predicate.prune(&Parts { version, schema: version.schema(), parts });
     kept.unwrap_or_else(|_| vec![true; parts.len()])

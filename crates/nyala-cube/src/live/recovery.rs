@@ -7,24 +7,24 @@ use nyala_storage::oplog::{Phase, ProgressReport};
 use super::store::StoreState;
 use super::stores::LiveStores;
 
-/// A store that is not in memory yet, as far as it shall be.
+/// A disk store that is being opened, or still reads values into memory.
 #[derive(Debug)]
 pub struct Recovery {
-    /// Place of the store among all, by name.
+    /// Position of the store in the list of all stores, by name.
     pub id: u64,
     /// The disk store.
     pub name: String,
-    /// Where its recovery is.
+    /// The phase of its recovery.
     pub phase: &'static str,
-    /// How far it has come within its phase.
+    /// Progress within the phase.
     pub progress: String,
-    /// Another number whenever progress was made.
+    /// A number that changes with the progress.
     pub sign: u64,
-    /// Since it was begun.
+    /// Time since its recovery began.
     pub took: Duration,
 }
 
-/// The stores that are being opened, or have values still to be read.
+/// The stores that are being opened, or still have values to read.
 pub fn recoveries(stores: &LiveStores) -> Vec<Recovery> {
     let stores = stores.all().into_iter().zip(0..);
     let recovering = stores.filter_map(|(store, id)| {
@@ -46,7 +46,7 @@ pub fn recoveries(stores: &LiveStores) -> Vec<Recovery> {
     recovering.collect()
 }
 
-/// The word for a phase.
+/// The name of a phase.
 pub fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::Waiting => "waiting",

@@ -16,7 +16,7 @@ const LAST_READER_POLL: Duration = Duration::from_millis(5);
 /// How long a close waits for readers. A store that is not closed in order is recovered at the next start.
 const LAST_READER_WAIT: Duration = Duration::from_secs(2);
 
-/// A disk store, open or on its way. Its statements wait for its own recovery only.
+/// A disk store of this process, open or still being opened. Statements wait for the stores of their own tables only.
 #[derive(Debug)]
 pub struct OpenStore {
     entry: Arc<DiskStoreEntry>,
@@ -27,30 +27,30 @@ pub struct OpenStore {
     opened: OnceLock<OpenedAt>,
 }
 
-/// How a store was when this process opened it.
+/// State of a store at the time when this process opened it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OpenedAt {
     /// LSN of its last change.
     pub lsn: u64,
-    /// When, in milliseconds since 1970.
+    /// Time of the opening, in milliseconds since 1970.
     pub at_ms: u64,
 }
 
-/// How far a store is.
+/// State of a disk store.
 #[derive(Debug, Clone)]
 pub enum StoreState {
     /// Keys are being read.
     Opening,
-    /// It serves; since when, from its beginning.
+    /// The store serves statements; opening it took this long.
     Open(Arc<DiskStore>, Duration),
-    /// It cannot be opened.
+    /// The store cannot be opened.
     Failed(QueryError),
-    /// The engine stops, or the store was dropped.
+    /// The engine is stopping, or the store was dropped.
     Closed,
 }
 
 impl OpenStore {
-    /// Begins to open a store. Returns at once.
+    /// Starts to open a store on a thread of its own, and returns at once.
     pub(super) fn start(
         entry: Arc<DiskStoreEntry>,
         data_dir: &Path,
@@ -70,7 +70,7 @@ impl OpenStore {
         store
     }
 
-    /// A store of another node. It is not opened here, where its folder would be an empty one.
+    /// A store that another node opens. Opened here, it would be an empty folder.
     pub fn elsewhere(entry: Arc<DiskStoreEntry>, data_dir: &Path, here: &NodeId) -> Arc<Self> {
         let message =
             format!("disk store `{}` is of node `{}`, and this is node `{here}`", entry.name, entry.node);
@@ -92,12 +92,12 @@ impl OpenStore {
         }
     }
 
-    /// The node that opens it.
+    /// The node that opens the store.
     pub fn node(&self) -> &NodeId {
         &self.entry.node
     }
 
-    /// Runs on a thread of its own, since it blocks until all keys are known.
+    /// Opens the store. Runs on a thread of its own, since it blocks until all keys are known.
     fn open(&self, budget: Option<Arc<MemoryBudget>>) {
         let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let options = StoreOptions { holder: holder(), ..store_options(&self.entry.options)? };
@@ -120,7 +120,7 @@ impl OpenStore {
                 StoreState::Failed(error)
             }
         };
-        // A store that was closed meanwhile stays closed; the newly opened one is dropped here.
+        // A store that was closed in the meantime stays closed; the newly opened one is dropped here.
         self.state.send_if_modified(|current| {
             let awaited = matches!(current, StoreState::Opening);
             if awaited {
@@ -142,32 +142,32 @@ impl OpenStore {
         }
     }
 
-    /// Its name.
+    /// Name of the store.
     pub fn name(&self) -> &str {
         &self.entry.name
     }
 
-    /// Its folder.
+    /// Folder of the store.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// How it was when it was opened, if it is.
+    /// The state when the store was opened, if it has been opened.
     pub fn opened_at(&self) -> Option<OpenedAt> {
         self.opened.get().copied()
     }
 
-    /// How far its start has come.
+    /// Progress of the recovery.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// How long ago its start began.
+    /// Time since opening began.
     pub fn age(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// How far it is.
+    /// The present state.
     pub fn state(&self) -> StoreState {
         self.state.borrow().clone()
     }
@@ -194,7 +194,7 @@ impl OpenStore {
         QueryError::new(ErrorKind::ShuttingDown, format!("disk store `{}` is closed", self.name()))
     }
 
-    /// Closes the store, which leaves nothing for the next start to read again. It blocks.
+    /// Closes the store in order, so that the next start has no log to read. It blocks.
     pub(super) fn close(&self) {
         let StoreState::Open(mut store, _) = self.state.send_replace(StoreState::Closed) else { return };
         let end = Instant::now() + LAST_READER_WAIT;

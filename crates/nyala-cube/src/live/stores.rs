@@ -12,7 +12,7 @@ use super::store::OpenStore;
 
 type ByName = BTreeMap<String, Arc<OpenStore>>;
 
-/// All disk stores, by name. A look-up takes no lock, even during changes.
+/// All disk stores, by name. Finding one takes no lock, even during changes.
 #[derive(Debug)]
 pub struct LiveStores {
     data_dir: PathBuf,
@@ -24,7 +24,7 @@ pub struct LiveStores {
 }
 
 impl LiveStores {
-    /// Begins to open every store of this node, all at once. Together they may hold so much in memory; 0 for no limit.
+    /// Starts to open every store of this node, all at once. Together they keep at most `limit_bytes` in memory; 0 means no limit.
     pub fn start(data_dir: &Path, node: &NodeId, snapshot: &CatalogSnapshot, limit_bytes: u64) -> Self {
         let budget = (limit_bytes > 0).then(|| Arc::new(MemoryBudget::new(limit_bytes)));
         let start = |(name, entry): (&String, &Arc<DiskStoreEntry>)| {
@@ -49,17 +49,17 @@ impl LiveStores {
         self.stores.load().get(name).cloned()
     }
 
-    /// All of them, by name.
+    /// All stores, by name.
     pub fn all(&self) -> Vec<Arc<OpenStore>> {
         self.stores.load().values().cloned().collect()
     }
 
-    /// Takes notice of stores that other nodes made or dropped.
+    /// Adds and removes stores that other nodes made or dropped.
     pub fn follow(&self, snapshot: &CatalogSnapshot) {
         let is_elsewhere = |store: &Arc<OpenStore>| !self.node.owns(store.node());
         let known = self.stores.load();
         let others = || snapshot.disk_stores.values().filter(|entry| !self.node.owns(&entry.node));
-        // A store may have been dropped, and another of its name made on a third node, since this one looked last.
+        // A store may have been dropped, and another one with its name made on a third node, since the last call.
         let is_same = others()
             .all(|entry| known.get(&entry.name).is_some_and(|store| *store.node() == entry.node))
             && known.values().filter(|store| is_elsewhere(store)).count() == others().count();
@@ -75,19 +75,19 @@ impl LiveStores {
         });
     }
 
-    /// Opens one that is not in the list yet.
+    /// Opens a store without adding it to the list.
     pub async fn open(&self, entry: DiskStoreEntry) -> nyala_sql::error::Result<Arc<OpenStore>> {
         let store = OpenStore::start(Arc::new(entry), &self.data_dir, self.budget.clone());
         store.opened().await?;
         Ok(store)
     }
 
-    /// From now on it is found.
+    /// Adds a store to the list, where statements find it.
     pub fn add(&self, store: Arc<OpenStore>) {
         self.change(|stores| stores.insert(store.name().to_owned(), store));
     }
 
-    /// From now on it is not found. It is still open.
+    /// Removes a store from the list. It stays open.
     pub fn remove(&self, name: &str) -> Option<Arc<OpenStore>> {
         self.change(|stores| stores.remove(name))
     }
@@ -105,7 +105,7 @@ impl LiveStores {
         store.close();
     }
 
-    /// Closes all, each on a thread of its own, and waits for them.
+    /// Closes all stores, each on a thread of its own, and waits for them.
     pub fn close_all(&self) {
         std::thread::scope(|scope| {
             for store in self.all() {
@@ -120,7 +120,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// A catalog with disk store `far` on a node.
+    /// A catalog with a disk store `far` of this node.
     fn far(node: &str) -> CatalogSnapshot {
         let entry = DiskStoreEntry {
             name: "far".to_owned(),
@@ -133,7 +133,7 @@ mod tests {
         CatalogSnapshot { disk_stores, ..CatalogSnapshot::default() }
     }
 
-    /// Statements about its tables would be sent to the node before, for ever.
+    /// Otherwise statements about its tables would be sent to the previous node for ever.
     #[test]
     fn a_store_that_was_made_anew_on_another_node_is_looked_for_there() {
         let here = NodeId("here".to_owned());

@@ -1,4 +1,4 @@
-//! A live table of the catalog, wherever its store is on its way.
+//! A live table of the catalog, whether or not its store is open.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,7 +12,7 @@ use super::column_rules::ColumnRules;
 use super::pins::Pins;
 use super::store::{OpenStore, OpenedAt};
 
-/// A live table as the catalog knows it, with the way to its rows.
+/// A live table as the catalog knows it, with the store that has its rows.
 #[derive(Debug)]
 pub struct LiveRef {
     entry: Arc<TableEntry>,
@@ -20,13 +20,13 @@ pub struct LiveRef {
     store: Option<Arc<OpenStore>>,
     table: OnceLock<LiveTable>,
     rules: OnceLock<ColumnRules>,
-    /// Taken by statements that read rows and write them back, after they met another one. So each of many that
-    /// change the same row gets its turn.
+    /// Lock of statements that read rows and write them back, once they have conflicted with another one. So each of many
+    /// statements that change the same row gets its turn.
     pub turn: Mutex<()>,
 }
 
 impl LiveRef {
-    /// The table that `entry` is about, in `store`.
+    /// The table of `entry`, whose rows are in `store`.
     pub fn new(entry: Arc<TableEntry>, source: LiveSource, store: Option<Arc<OpenStore>>) -> Self {
         Self { entry, source, store, table: OnceLock::new(), rules: OnceLock::new(), turn: Mutex::new(()) }
     }
@@ -36,22 +36,22 @@ impl LiveRef {
         &self.entry
     }
 
-    /// Where it lives.
+    /// Its place in a disk store.
     pub fn source(&self) -> &LiveSource {
         &self.source
     }
 
-    /// Rows as the table takes them: numbers get the types of their columns, and blanks that have no room are cut off.
+    /// The rows fitted to the table: numbers get the types of their columns, and blanks beyond a column's length are cut off.
     ///
     /// # Errors
-    /// A text is too long for its column, or no JSON where it must be.
+    /// A text is too long for its column, or is no JSON in a column of JSON.
     pub fn fit(&self, rows: RecordBatch) -> Result<RecordBatch> {
         let rules = match (self.rules.get(), self.ready()?) {
             (Some(rules), _) => rules,
             (None, Some(table)) => {
                 self.rules.get_or_init(|| ColumnRules::of(&table.schema(), &self.entry.definition))
             }
-            // Its store is not open, and writing the rows will say so.
+            // The store is not open, which writing the rows will report.
             (None, None) => return Ok(rows),
         };
         rules.fit(rows)
@@ -76,7 +76,7 @@ impl LiveRef {
         }
     }
 
-    /// The version that a statement with these `pins` reads, and how the store was when it was opened; none if it
+    /// The version that a statement with these `pins` reads, and the store's state when it was opened; none if the store
     /// is not open yet.
     pub fn pinned(&self, pins: &Pins) -> Result<Option<(Arc<Version>, OpenedAt)>> {
         let Some(table) = self.ready()? else { return Ok(None) };

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Parquet's own page checksums leave out the headers of pages, the page index and the footer, and the writer does not
-//! write them. These cover every byte. A reader compares the tail when it parses it, and the blocks of every range it
-//! reads, each time: also a bit that flips long after the file was opened is found.
+//! write them. The checksums here cover every byte. A reader compares the tail when it parses it, and the blocks of every range
+//! that it reads, each time: so it also finds a bit that flips long after the file was opened.
 
 use std::ops::Range;
 
@@ -91,7 +91,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// From the footer of a file with a tail that begins at `end`; none if they do not cover all before it.
+    /// Checksums from the footer of a file with a tail that begins at `end`; none if they do not cover all bytes before the tail.
     pub fn decode(text: &str, end: u64) -> Option<Self> {
         let bytes = STANDARD.decode(text).ok()?;
         let (sums, rest) = bytes.as_chunks::<4>();
@@ -99,12 +99,12 @@ impl Blocks {
         (rest.is_empty() && sums.len() as u64 == end.div_ceil(BLOCK_BYTES)).then_some(Self { sums, end })
     }
 
-    /// Memory that they take, in bytes.
+    /// Memory of the checksums, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.sums.capacity() * size_of::<u32>()
     }
 
-    /// The blocks that `range` touches, as a range of the file; none if it reaches beyond them.
+    /// The blocks that `range` touches, as a range of the file; none if the range reaches beyond the last block.
     pub fn around(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let from = range.start - range.start % BLOCK_BYTES;
         let to = range.end.checked_next_multiple_of(BLOCK_BYTES)?.min(self.end);

@@ -1,4 +1,4 @@
-//! A remote file as the cache knows it.
+//! A remote file as the block cache knows it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use nyala_storage::object::{OpenedStore, Reader, Version};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
 
-/// Read at a time, in bytes: the blocks of a few files at a time find room in the queue of writes.
+/// Bytes that are read at a time: small enough for the blocks of a few files to fit into the queue of writes.
 const READ_BYTES: u64 = 4 << 20;
 
 /// A file that can be read into the cache, or removed from it.
@@ -40,30 +40,30 @@ impl CachedFile {
         Self { store: data.clone(), meta, version: Version::Constant }
     }
 
-    /// Whether it is in a remote store.
+    /// Whether the file is in a remote store.
     pub fn is_remote(&self) -> bool {
         self.store.is_remote()
     }
 
-    /// Its size.
+    /// Size of the file.
     pub fn bytes(&self) -> u64 {
         self.meta.size
     }
 
-    /// Its digest in a cache with blocks of this size; none for a local file.
+    /// Digest of the file in a cache with blocks of this size; none for a local file.
     pub fn id(&self, block_bytes: u64) -> Option<FileId> {
         self.store.file_id(&self.meta, self.version, block_bytes)
     }
 
-    /// Bytes of it that the cache has.
+    /// Bytes of the file that the cache has.
     pub fn cached_bytes(&self) -> u64 {
         self.store.cached_bytes(&self.meta, self.version)
     }
 
-    /// Reads it through the cache, no faster than the cache writes.
+    /// Reads the file through the cache, no faster than the cache writes its blocks.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The store fails.
     pub async fn read_all(&self, cache: &Arc<BlockCache>, tally: &Arc<Tally>) -> Result<()> {
         let reader = Reader { fill: Fill::Keep, tally: Arc::clone(tally) };
         let file = self.store.file(&self.meta, self.version, &reader);

@@ -34,12 +34,12 @@ pub struct CuboidPart {
     pub cuboid: CuboidEntry,
 }
 
-/// In a session's configuration: a plan is made without the values that its filters compare with. Scans of memory are
-/// left open, to be given rows when the values are known ([`HotCuboidExec::refiltered`]).
+/// Extension of a session's configuration: the plan is made without the values that its filters compare with. Scans of memory
+/// choose their rows later, when the values are known ([`HotCuboidExec::refiltered`]).
 #[derive(Debug)]
 pub struct WithoutValues;
 
-/// In a session's configuration: the nodes that keep the cuboids of a plan which are not in memory here.
+/// Extension of a session's configuration: nodes that keep the cuboids of a plan that are not in memory here.
 #[derive(Debug, Default)]
 pub struct KeptElsewhere(Mutex<Vec<Option<NodeId>>>);
 
@@ -48,7 +48,7 @@ impl KeptElsewhere {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(node);
     }
 
-    /// The node that keeps all of them; none if they are of different nodes, if one may be loaded here, or if there are none.
+    /// The node that keeps all these cuboids; none if several nodes keep them, if one may be loaded here, or if there are none.
     pub fn node(&self) -> Option<NodeId> {
         let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let first = noted.first()?.clone()?;
@@ -57,20 +57,20 @@ impl KeptElsewhere {
 }
 
 impl CuboidPart {
-    /// The name under which it is kept by one of several nodes: the same for all segments of a cube, so that one node can answer.
+    /// The name that decides which node keeps the cuboid: the same for all segments of a cube, so that one node can answer.
     fn kept_as(&self) -> String {
         let cube = self.folder.trim_end_matches('/').rsplit_once('/').map_or("", |(cube, _)| cube);
         format!("{cube}/{}", self.cuboid.dimensions)
     }
 
-    /// The path of its first file, which no other cuboid ever has.
+    /// The path of the first file, which no other cuboid ever has.
     fn path(&self) -> String {
         let first = self.cuboid.files.first().map_or("", |file| file.name.as_str());
         format!("{}{first}", self.folder)
     }
 }
 
-/// Tells which column has which position. Dropping a measure of the cube moves those behind it, while the
+/// A hash of the columns in their order. Dropping a measure of the cube moves the columns after it, while the
 /// files of a cuboid stay.
 fn layout_of(schema: &SchemaRef) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -103,7 +103,7 @@ impl CuboidTable {
         let runtime = state.runtime_env();
         let files = match state.config().get_extension::<FileReads>() {
             Some(files) => files.for_session(state),
-            // In plans that no engine runs.
+            // A plan that no engine runs has no configured reads.
             None => FileReads::of_store(runtime.object_store(&url)?).of_constant_files(),
         };
         let factory = CheckedReaderFactory {
@@ -223,7 +223,7 @@ impl CuboidTable {
             part.cuboid.files.iter().map(|file| {
                 let path = format!("{}{}", part.folder, file.name);
                 let file = PartitionedFile::new(path, file.bytes).with_extension(file.clone());
-                // Columns that the file has besides are known only to itself.
+                // A file with additional columns has a schema of its own, which only the file has.
                 if part.cuboid.wider { file } else { file.with_arrow_schema(Arc::clone(&self.schema)) }
             })
         });

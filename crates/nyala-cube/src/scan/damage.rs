@@ -1,4 +1,4 @@
-//! Files of cuboids that are not as they were written: the error, and how the engine is told.
+//! Damaged files of cuboids: the error for the statement, and the report to the engine.
 
 use std::io;
 use std::time::Duration;
@@ -16,9 +16,9 @@ const IO_ERROR: i32 = 5;
 /// Why a cuboid's file cannot be read.
 #[derive(Debug)]
 pub enum Damage {
-    /// It is gone, or not as it was written.
+    /// The file is missing, or differs from what was written.
     Found(String),
-    /// It may be whole: the system does not let it be read now.
+    /// The file may be intact, but cannot be read now.
     Unreadable(QueryError),
 }
 
@@ -40,7 +40,7 @@ fn damaged(path: &Path, reason: &str) -> QueryError {
 impl From<object_store::Error> for Damage {
     fn from(error: object_store::Error) -> Self {
         let reason = match &error {
-            // Not so for all files of a bucket that is gone.
+            // If the whole bucket is missing, the file is not taken for damaged.
             object_store::Error::NotFound { .. } if refusal(&error).is_none() => Some("it is missing"),
             _ if has_code(&error, IO_ERROR) => Some("the disk cannot read it back"),
             _ => None,
@@ -62,31 +62,31 @@ fn has_code(error: &object_store::Error, code: i32) -> bool {
 /// A damaged file that was found.
 #[derive(Debug)]
 pub struct FoundDamage {
-    /// Its path within the data folder.
+    /// Path of the file within the data folder.
     pub path: String,
     /// The damage.
     pub reason: String,
-    /// Told when it is recorded.
+    /// Gets a message when the catalog has recorded the damage.
     pub recorded: oneshot::Sender<()>,
 }
 
-/// Where scans tell which files are damaged. It comes with the configuration of every session.
+/// The channel by which scans report damaged files. It is in the configuration of every session.
 #[derive(Debug)]
 pub struct DamageReports(mpsc::UnboundedSender<FoundDamage>);
 
 impl DamageReports {
-    /// With the end that is told.
+    /// The reports, and the end that receives them.
     pub fn new() -> (Self, mpsc::UnboundedReceiver<FoundDamage>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (Self(sender), receiver)
     }
 
-    /// Tells it, and waits until it is recorded: until then other statements would meet the same file.
+    /// Reports the damage, and waits until it is recorded: before, other statements would read the same file.
     pub async fn report(&self, path: &Path, reason: &str) {
         let (recorded, done) = oneshot::channel();
         let found = FoundDamage { path: path.to_string(), reason: reason.to_owned(), recorded };
         if self.0.send(found).is_ok() {
-            // If the receiver is gone, or it takes too long, the statement fails as it does anyway.
+            // If the receiver is gone or takes too long, the statement fails anyway.
             let _ = tokio::time::timeout(RECORDING, done).await;
         }
     }

@@ -91,7 +91,7 @@ impl FileReader {
         }
     }
 
-    /// How columns of files become those of the table; text files are read as the table's.
+    /// Converts columns of files to those of the table; none for text files, which are read as the table's columns.
     pub fn adapter(&self) -> Option<Arc<dyn PhysicalExprAdapterFactory>> {
         (self.format == FileFormat::Parquet).then(|| Arc::new(FileColumns) as _)
     }

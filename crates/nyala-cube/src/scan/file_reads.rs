@@ -64,7 +64,7 @@ impl FileReads {
         self.store.store()
     }
 
-    /// The data files of a layout. Those of a remote store may be as they were a short time ago, unless `anew`.
+    /// The data files of a layout. The list of a remote store may be a short time old, unless it is asked `anew`.
     pub async fn list(&self, layout: &Layout, anew: bool) -> Result<Arc<Vec<Found>>> {
         match self.store.url() {
             Some(url) => self.lists.get((url, self.store()), layout, anew).await,
@@ -101,7 +101,7 @@ impl FileReads {
         self.store.file(file, self.version, &reader)
     }
 
-    /// As [`Self::file`], with a share of the plan's metrics.
+    /// A store that reads this version of one file, and metrics of the plan for these reads.
     pub fn measured(
         &self,
         file: &ObjectMeta,

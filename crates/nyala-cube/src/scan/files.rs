@@ -17,9 +17,9 @@ use super::external::ExternalTable;
 pub struct TableFiles {
     table: QualifiedName,
     files: Vec<SourceFile>,
-    /// Whether columns were asked for.
+    /// Whether statistics of columns were asked for.
     statistics: bool,
-    /// Digest of all of them.
+    /// Digest of all files.
     all: blake3::Hash,
 }
 
@@ -33,13 +33,13 @@ struct SourceFile {
 /// The range of one column in one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnRange {
-    /// Nothing: any value may be in it.
+    /// The file may have any value.
     Unknown,
-    /// All its values lie between these, if it has any.
+    /// All values of the file lie within bounds, if it has any.
     Known {
-        /// Smallest and largest value; none if no row has one.
+        /// Smallest and largest value; none if all rows are null.
         bounds: Option<(ScalarValue, ScalarValue)>,
-        /// Whether some row may have none.
+        /// Whether some row may be null.
         nulls: bool,
     },
 }
@@ -60,7 +60,7 @@ impl TableFiles {
         self.all == other.all
     }
 
-    /// Whether columns were asked for.
+    /// Whether statistics of columns were asked for.
     pub fn has_statistics(&self) -> bool {
         self.statistics
     }

@@ -63,7 +63,7 @@ fn in_file(error: QueryError, file: &str) -> QueryError {
     QueryError { message, ..error }
 }
 
-/// A file with two columns of one name.
+/// The error about two columns of one name in a file.
 pub fn twice(name: &str) -> QueryError {
     QueryError::new(ErrorKind::DuplicateColumn, format!("column `{name}` appears twice"))
         .hint("write the file anew with different names")

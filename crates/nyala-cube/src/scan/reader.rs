@@ -31,7 +31,7 @@ use super::stored_file::{Footer, StoredFile};
 pub struct CheckedReaderFactory {
     pub files: FileReads,
     pub footers: Arc<FileMetadataCache>,
-    /// Where damage is told; none in plans that no engine runs.
+    /// Where damage is reported; none in plans that no engine runs.
     pub reports: Option<Arc<DamageReports>>,
 }
 
@@ -89,7 +89,7 @@ impl CheckedReader {
 
     fn cached(&self) -> Option<Arc<Footer>> {
         let entry = self.footers.get(&self.meta.location).filter(|entry| entry.is_valid_for(&self.meta))?;
-        // The cache gives the trait only, and its entries are shared.
+        // The cache only gives the trait object, and its entries are shared, so that the footer is cloned.
         entry.file_metadata.as_any().downcast_ref::<Footer>().map(|footer| Arc::new(footer.clone()))
     }
 
@@ -104,7 +104,7 @@ impl CheckedReader {
         }
     }
 
-    /// Waits until the segment is out of use, so that the statement can be run again at once.
+    /// Reports damage, and waits until the segment is out of use, so that the statement can be run again at once.
     async fn tell(&self, damage: Damage) -> ParquetError {
         if let (Some(reports), Damage::Found(reason)) = (&self.reports, &damage) {
             reports.report(self.file.path(), reason).await;

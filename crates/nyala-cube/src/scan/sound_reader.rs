@@ -24,8 +24,8 @@ use super::file_reads::{FileReads, ReadMetrics};
 /// Gives the page index together with the footer, from the cache after the first time, and only pages that agree with
 /// their headers.
 ///
-/// DataFusion asks for the footer alone, and reads the page index anew for every query that prunes by
-/// it; but it takes an index that comes with the footer, and cuboids always prune.
+/// DataFusion asks for the footer alone, and reads the page index anew for every query that prunes by it. But it accepts an
+/// index that comes with the footer.
 #[derive(Debug)]
 pub struct SoundReaderFactory {
     files: FileReads,
@@ -61,10 +61,10 @@ struct SoundReader {
     metrics: ParquetFileMetrics,
     _reads: Option<ReadMetrics>,
     cache: Arc<FileMetadataCache>,
-    /// Its name in the cache.
+    /// Name of the file in the cache.
     key: Path,
     object: ObjectMeta,
-    /// Once it was asked for, which is before any page is.
+    /// The metadata, after it was asked for, which always precedes reading pages.
     metadata: Option<Arc<ParquetMetaData>>,
 }
 
@@ -77,7 +77,7 @@ impl Drop for SoundReader {
 }
 
 impl SoundReader {
-    /// A store gives room for a range before it looks how long the file is.
+    /// Refuses a range beyond the file, because a store allocates memory for a range before it checks the length of the file.
     fn check_range(&self, range: &Range<u64>) -> Result<()> {
         match range.start <= range.end && range.end <= self.object.size {
             true => Ok(()),
@@ -90,7 +90,7 @@ impl SoundReader {
         self.metrics.bytes_scanned.add(usize::try_from(wanted).unwrap_or(usize::MAX));
     }
 
-    /// Checks the pages of a column; other parts of a file were checked before.
+    /// Checks the pages of a column. Other parts of a file were checked when the metadata was read.
     fn check(&self, range: &Range<u64>, bytes: &[u8]) -> Result<()> {
         let groups = self.metadata.iter().flat_map(|metadata| metadata.row_groups());
         for column in groups.flat_map(|group| group.columns()) {

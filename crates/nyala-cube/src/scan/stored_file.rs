@@ -13,7 +13,7 @@ use super::blocks::{BLOCKS_KEY, Blocks, Tail, joined};
 use super::damage::Damage;
 use super::parquet_files::trusted;
 
-/// So much is read at once when all of a file is verified, in bytes: a multiple of the size of a block.
+/// Bytes that are read at once when a whole file is verified: a multiple of the size of a block.
 const VERIFIED_AT_ONCE: u64 = 4 << 20;
 
 /// The decoded tail of a file.
@@ -37,12 +37,12 @@ impl StoredFile {
         Self { store, path, recorded }
     }
 
-    /// Its path within the data folder.
+    /// Path of the file within the data folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads and parses its tail.
+    /// Reads and parses the tail of the file.
     pub async fn read_footer(&self) -> Result<Footer, Damage> {
         let CuboidFile { bytes, tail_from, tail_crc, rows, .. } = self.recorded;
         let tail = self.store.get_range(&self.path, tail_from..bytes).await;
@@ -83,7 +83,7 @@ impl StoredFile {
         ranges.iter().map(|range| slice(&wide, &read, range).ok_or_else(beyond)).collect()
     }
 
-    /// Tells a file that was cut from one that cannot be read for the moment.
+    /// Decides whether a file was truncated, or only cannot be read at the moment.
     async fn explain(&self, error: object_store::Error) -> Damage {
         match self.store.head(&self.path).await {
             Ok(found) if found.size < self.recorded.bytes => self.differs(found.size),
@@ -95,11 +95,11 @@ impl StoredFile {
         Damage::Found(format!("it has {found} bytes, but {} were written", self.recorded.bytes))
     }
 
-    /// Reads all of it.
+    /// Reads the whole file, and compares all checksums.
     pub async fn verify(&self) -> Result<(), Damage> {
         let found = match self.store.head(&self.path).await {
             Ok(found) => found.size,
-            // This answer has no body, which tells a missing file from a missing bucket.
+            // The error of this request has no text, by which a missing file is told from a missing bucket, so a GET follows.
             Err(error) => return Err(self.read_footer().await.err().unwrap_or_else(|| error.into())),
         };
         if found != self.recorded.bytes {

@@ -58,7 +58,7 @@ impl Stores {
         Ok(Self { data_dir: data_dir.to_owned(), segments, config, rules, cache, lists, opened, tallies })
     }
 
-    /// From now on the folders of these disk stores are the server's own.
+    /// Protects the folders of these disk stores from now on as the server's own.
     pub fn know_disk_stores(&self, snapshot: &CatalogSnapshot) {
         let folders = snapshot.disk_stores.values().map(|store| self.data_dir.join(&store.folder));
         self.rules.own().set_stores(folders);
@@ -114,7 +114,7 @@ impl Stores {
         Ok(FileReads::new(self.open(location)?, Arc::clone(&self.lists), self.tally(table)))
     }
 
-    /// Asks stores for their files when next a list is wanted, after files were written or found to have changed.
+    /// Makes the next request for a list ask the store, after files were written or found to have changed.
     pub fn forget_lists(&self) {
         self.lists.forget();
     }
@@ -127,7 +127,7 @@ impl Stores {
     /// Counts bytes that are read of a table.
     pub fn tally(&self, table: &QualifiedName) -> Arc<Tally> {
         let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        // Files that statements name by their locations count together.
+        // All files that statements name by their locations count as one table.
         let name = if table.schema.is_empty() { "files".to_owned() } else { table.to_string() };
         Arc::clone(tallies.entry(name).or_default())
     }

@@ -1,4 +1,4 @@
-//! From a star to a CREATE CUBE statement.
+//! Makes a CREATE CUBE statement from a star of recorded queries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,9 +34,9 @@ pub struct Advice {
     pub served: Vec<QueryHistoryEntry>,
     /// Grouping sets.
     pub cuboids: usize,
-    /// Cells of all.
+    /// Cells of all cuboids.
     pub cells: u64,
-    /// Size of all.
+    /// Size of all cuboids, in bytes.
     pub bytes: u64,
     /// Rows that a build reads and joins.
     pub rows: u64,
@@ -231,7 +231,7 @@ impl Planner<'_> {
                 needed,
                 of_rows,
                 weight: entry.total_us.max(1) as f64 / blocks.len() as f64,
-                // Each join is another step that rows go through.
+                // Each join is another step for every row.
                 raw: total as f64 * entry.shape.tables.len() as f64,
             });
         }
@@ -249,7 +249,7 @@ pub async fn without_covered(
     let planner = Planner { state, limits };
     let mut open = Vec::new();
     for entry in entries {
-        // Which table is the fact table does not matter to the queries.
+        // The choice of the fact table does not change the queries.
         let alone = stars(vec![entry.clone()], |_| 0, true).pop();
         let blocks = match &alone {
             Some(star) => planner.blocks(star, &entry).await.unwrap_or_default(),

@@ -19,9 +19,9 @@ pub struct Demand {
     pub needed: DimensionSet,
     /// Whether the grand total cannot serve it, because it may stand for no row.
     pub of_rows: bool,
-    /// Time it took in all.
+    /// Total time of its queries.
     pub weight: f64,
-    /// Rows it reads from the tables.
+    /// Rows that one of its queries reads from the tables.
     pub raw: f64,
 }
 
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn small_sets_stay_apart_and_useless_ones_are_left_out() {
         assert_eq!(chosen(&[&[0], &[1]], &[1000, 1000], 1_000_000), [set(&[0]), set(&[1])]);
-        // It has as many cells as the table has rows.
+        // The second set has as many cells as the table has rows.
         assert_eq!(chosen(&[&[0], &[1]], &[10, 1_000_000], 1_000_000), [set(&[0])]);
         // The smaller has more benefit for its bytes; the larger serves a demand that has no other cuboid.
         assert_eq!(chosen(&[&[0], &[0, 1]], &[10, 2], 1_000_000), [set(&[0]), set(&[0, 1])]);

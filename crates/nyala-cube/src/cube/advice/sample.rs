@@ -15,18 +15,18 @@ use nyala_sql::error::Result;
 use crate::cube::analyzed::state_for_analyzed;
 use crate::cube::compile::CompiledCube;
 
-/// Rows that are looked at.
+/// Rows of a sample.
 const SAMPLE_ROWS: u64 = 100_000;
-/// Rows at most, if joins multiply them.
+/// Largest number of sampled rows, where joins multiply them.
 const MAX_ROWS: usize = 400_000;
 
 /// A hash of every dimension of every sampled row.
 #[derive(Debug)]
 pub struct Sample {
-    /// By dimension, then by row.
+    /// Hashes by dimension, then by row.
     hashes: Vec<Vec<u64>>,
     rows: usize,
-    /// Rows of the whole, as far as known.
+    /// Rows of the whole join, as far as known.
     total: u64,
 }
 

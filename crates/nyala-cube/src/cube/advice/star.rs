@@ -60,7 +60,7 @@ impl Star {
         self.entries.push(entry);
     }
 
-    /// The same with some of the shapes, and the tables that these need.
+    /// The star with some of its shapes, and the tables that these need.
     pub fn with(&self, entries: Vec<QueryHistoryEntry>) -> Self {
         let mut star = Self { fact: self.fact.clone(), join: QueryShape::default(), entries: Vec::new() };
         for entry in entries {

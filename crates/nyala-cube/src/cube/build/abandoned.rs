@@ -12,8 +12,8 @@ use super::segment_home::SegmentHome;
 /// place after the folder was deleted; so deletion waits this long, and is done twice.
 pub const STRAGGLERS: Duration = Duration::from_millis(500);
 
-/// Takes an abandoned segment out of the catalog, and then deletes its files. If that fails, the next build goes on with it,
-/// which may be another node's: it has the lease now.
+/// Drops an abandoned segment from the catalog, and then deletes its files. If the drop fails, the segment is left to the next
+/// build, maybe on another node that has the lease by now.
 pub fn give_back(home: &SegmentHome, id: SegmentId, folder: &str) {
     let (home, folder) = (home.clone(), folder.to_owned());
     home.background.abandon(id);
@@ -27,7 +27,7 @@ pub fn give_back(home: &SegmentHome, id: SegmentId, folder: &str) {
                     tokio::time::sleep(STRAGGLERS).await;
                 }
             }
-            // Another build has the lease, or has dropped the segment already, or it became visible.
+            // Another build has the lease, the segment has been dropped already, or it became visible.
             Err(
                 CatalogError::LeaseLost { .. }
                 | CatalogError::SegmentReady { .. }
@@ -41,8 +41,8 @@ pub fn give_back(home: &SegmentHome, id: SegmentId, folder: &str) {
     });
 }
 
-/// Deletes the segments that other nodes were making for a job of this node, which has ended before they were whole. What these
-/// nodes record from now on is refused.
+/// Deletes the unfinished segments that other nodes made for a job of this node, which has ended. The catalog refuses what these
+/// nodes record in the segments from now on.
 pub async fn drop_those_of_others(cube: &QualifiedName, home: &SegmentHome) -> Result<()> {
     home.catalog.refresh().await?;
     let snapshot = home.catalog.snapshot();
@@ -58,11 +58,11 @@ pub async fn drop_those_of_others(cube: &QualifiedName, home: &SegmentHome) -> R
     Ok(())
 }
 
-/// On drop, deletes the segments of a cube that wait for another attempt: the build failed or was stopped before.
+/// On drop, deletes the segments that a build left for its next attempt: it failed for good, or was stopped before.
 pub struct LeftSegments {
-    /// The cube that it belongs to.
+    /// The cube of the segments.
     pub cube: QualifiedName,
-    /// Where the segment is recorded and kept.
+    /// Where segments are recorded and kept.
     pub home: SegmentHome,
 }
 

@@ -1,4 +1,4 @@
-//! Which segments `ALTER CUBE … DROP SEGMENTS` drops.
+//! Finds the segments that `ALTER CUBE … DROP SEGMENTS` drops.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use crate::cube::rewrite::ReadyCube;
 
 /// The segments of a range, or all of them.
 ///
-/// One that holds other rows besides is refused. The record that a wider range has no rows stays, since that remains true, and an
-/// unfinished segment goes: nothing of the range is left that a build could take up.
+/// A segment that also holds rows outside of the range is refused. A record that a wider range has no rows stays, because it
+/// remains true. An unfinished segment is dropped, so that no build takes up rows of the range.
 pub fn segments_in(cube: &ReadyCube, range: Option<KeyRange>) -> Result<Vec<SegmentEntry>> {
     let Some(range) = range else { return Ok(cube.entry.segments.clone()) };
     let column = cube.compiled.as_ref().ok().and_then(|compiled| compiled.partition.as_ref());
@@ -32,7 +32,7 @@ pub fn segments_in(cube: &ReadyCube, range: Option<KeyRange>) -> Result<Vec<Segm
     Ok(chosen)
 }
 
-/// The segments of these numbers. A segment without a range of values goes only with all others.
+/// The segments with these numbers. A segment without a range of values can only be dropped with all others.
 ///
 /// # Errors
 /// [`ErrorKind::UndefinedObject`] if the cube has no segment of one of the numbers: another one may hold its rows by now, and is not

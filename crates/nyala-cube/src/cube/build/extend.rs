@@ -85,7 +85,7 @@ impl Outstanding {
                 let measures = definition.measures.iter();
                 cuboid.dimensions.is_superset(set) && measures.clone().any(|m| m.number < cuboid.measures)
             };
-            // The fewer measures need rows the better; then the fewer cells.
+            // The cuboid with the most measures leaves the fewest to compute from rows; of several, the one with the fewest cells is read.
             let best = segment.cuboids.iter().filter(useful);
             best.min_by_key(|cuboid| (std::cmp::Reverse(cuboid.measures), cuboid.rows)).cloned()
         };
@@ -174,8 +174,8 @@ impl ReadySegment {
 }
 
 impl Drop for ReadySegment {
-    /// Deletes the files of failed attempts; files that the catalog names stay, and so do those that it may yet name. What stays
-    /// without need is left over, for the periodic search or the next start.
+    /// Deletes the files of failed attempts. Files that the catalog names stay, and so do files that it may still name. Files that stay
+    /// without need are found by the periodic search for leftovers, or at the next start.
     fn drop(&mut self) {
         let (catalog, store) = (Arc::clone(&self.home.catalog), self.home.store.clone());
         let (folder, mark) = (self.folder().to_owned(), std::mem::take(&mut self.mark));

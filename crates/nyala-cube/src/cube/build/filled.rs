@@ -1,4 +1,4 @@
-//! Which steps of a cube's partition column have rows: the others cost a segment without files.
+//! Finds the steps of a cube's partition column that have rows: the others cost a segment without files.
 //!
 //! ```text
 //! 0001-01      2019-11 2019-12 2020-01                9999-12
@@ -39,7 +39,7 @@ pub fn holds_outliers(division: &RangePartition, range: KeyRange, rows: u64) -> 
 pub struct FilledSteps(BTreeMap<i64, (KeyRange, u64)>);
 
 impl FilledSteps {
-    /// The steps of `keys` with rows. Files that lie within two steps tell by their statistics; of others, the column
+    /// The steps of `keys` with rows. The statistics of a file within two steps suffice; for the other files, the column
     /// is read.
     pub async fn find(cube: &ReadyCube, keys: &KeySet, state: &SessionState) -> Result<Self> {
         let mut filled = Self::default();
@@ -61,7 +61,7 @@ impl FilledSteps {
         let mut rows = execute_stream(plan, state.task_ctx())?;
         while let Some(batch) = rows.next().await {
             filled.add(batch?.column(0), &column.division)?;
-            // The work that follows from so many is refused.
+            // A build of more than `MAX_SEGMENTS` segments is refused, so that further rows need not be read.
             if filled.0.len() > MAX_SEGMENTS {
                 break;
             }
@@ -69,7 +69,7 @@ impl FilledSteps {
         Ok(filled)
     }
 
-    /// Adds what files tell; gives the keys of which they do not tell enough.
+    /// Adds the steps that statistics of files tell. Returns the keys for which the column must be read.
     fn add_files(&mut self, cube: &ReadyCube, column: &PartitionColumn, keys: &KeySet) -> KeySet {
         let division = &column.division;
         let mut unsure = Vec::new();

@@ -1,4 +1,4 @@
-//! Which rows of a live fact table are folded into which segment.
+//! Decides which rows of a live fact table are folded into which segment.
 //!
 //! ```text
 //! LSN       1 ──── 40 │ 41 ──── 60 │ 61 ─── 90 │ 91 ── 97
@@ -54,7 +54,7 @@ struct Folding {
 }
 
 impl Folding {
-    /// Everything between segments that stay: neighbours together, as long as they are not too large.
+    /// Pieces between the segments that stay. Neighbours become one piece as long as it is not too large.
     fn of(cube: &ReadyCube, version: &Version, all_anew: bool) -> Self {
         let mut folding = Self { pieces: Vec::new(), extended: Vec::new() };
         // A segment that stays separates the pieces before and after it.
@@ -137,7 +137,7 @@ pub fn due_fold_merge(cube: &ReadyCube) -> Option<Work> {
     })
 }
 
-/// Segments that fit, without rows between them.
+/// Segments that are current and complete, without rows between them.
 struct Run(Vec<Held>);
 
 struct Held {
@@ -157,7 +157,7 @@ impl Run {
 
 fn neighbours(cube: &ReadyCube, version: &Version) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
-    // Whether the next one belongs to the last run.
+    // The end of the last segment, if it is current: then the next segment may belong to the same run.
     let mut end = None;
     for segment in in_order(cube) {
         let SegmentRange::Written(lsns) = segment.range else { continue };

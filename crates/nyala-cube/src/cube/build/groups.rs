@@ -1,4 +1,4 @@
-//! Which segments are made in one pass over their rows.
+//! Decides which segments are made in one pass over their rows.
 
 use nyala_model::{KeySet, SegmentRange};
 
@@ -15,13 +15,13 @@ const UNITS_OF_NODE: u64 = 3;
 /// Segments that one pass makes at most.
 const MAX_SEGMENTS: usize = 1_000;
 
-/// Rows that one pass reads at most if so many nodes share the work.
+/// Largest number of rows of one pass, if so many nodes share the work.
 pub fn unit_rows(cube: &ReadyCube, works: &[Work], nodes: usize) -> u64 {
     let rows = rows_of(cube, &works.iter().collect::<Vec<_>>());
     (rows / (UNITS_OF_NODE * nodes.max(1) as u64)).clamp(MIN_UNIT_ROWS, MAX_ROWS)
 }
 
-/// Groups of work for one pass each, which reads at most so many rows, in the order of execution.
+/// Groups of work for one pass each, of at most `max_rows` rows, in the order of execution.
 pub fn groups(cube: &ReadyCube, works: Vec<Work>, max_rows: u64) -> Vec<Vec<Work>> {
     let mut groups: Vec<Vec<Work>> = Vec::new();
     for work in works {

@@ -1,4 +1,4 @@
-//! Which tables of a cube's join keep every row exactly once, checked against the data.
+//! Finds the tables of a cube's join that keep every row exactly once, by checking the data.
 //!
 //! Such a table can be missing from a query that the cube answers. For an inner join it takes two facts: its
 //! key is unique (no row doubles), and every row of its parent table finds a partner (no row is lost). A left
@@ -45,12 +45,12 @@ pub fn none_doubles(cube: &CompiledCube, unique: &[usize]) -> bool {
     (1..cube.block.instances.len()).all(|instance| unique.contains(&instance))
 }
 
-/// Those of the tables with `unique` keys that may be left out where the joins are known to lose no row.
+/// The tables, of those with `unique` keys, that may be left out where the joins are known to lose no row.
 pub fn if_none_is_lost(cube: &CompiledCube, unique: &[usize]) -> Vec<usize> {
     unique.iter().copied().filter(|instance| is_keyed(cube, *instance)).collect()
 }
 
-/// Those of the tables with `unique` keys that may be left out.
+/// The tables, of those with `unique` keys, that may be left out.
 pub async fn keeping_joins(
     cube: &CompiledCube,
     unique: &[usize],
@@ -97,7 +97,7 @@ fn doubled_keys(cube: &CompiledCube, instance: usize, edge: &JoinEdge) -> Result
             own.push(key);
         }
     }
-    // Under names of their own: a column and a cast of it have the same.
+    // The keys get names of their own, because a column and a cast of it have the same name.
     let named = own.iter().enumerate().map(|(i, key)| (*key).clone().alias(format!("key{i}")));
     let mut builder = table(cube, instance)?.project(named.collect::<Vec<_>>())?;
     let keys = (0..own.len()).map(|i| Expr::Column(Column::new_unqualified(format!("key{i}"))));

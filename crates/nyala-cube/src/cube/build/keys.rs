@@ -36,7 +36,7 @@ pub async fn fact_rows(cube: &CompiledCube, state: &SessionState) -> Result<Fact
     Ok(found)
 }
 
-/// The same for each of several segments.
+/// Counts the rows of each of several segments, in one pass.
 pub async fn fact_rows_by(
     cube: &CompiledCube,
     segments: &Arc<SegmentCodes>,

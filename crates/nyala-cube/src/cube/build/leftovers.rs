@@ -93,14 +93,14 @@ pub async fn remove_leftovers(catalog: &Catalog, store: &SegmentStore) -> Result
     Ok(catalog.forget_restored().await?)
 }
 
-/// What no segment of the catalog owns now. While other nodes build, the files of a cuboid are there before it is recorded:
-/// what is left over is known by being there for long.
+/// Files that no segment of the catalog owns now. While other nodes build, the files of a cuboid exist before they are recorded,
+/// so that only files that stay unowned for long are leftovers.
 pub async fn leftovers(snapshot: &CatalogSnapshot, store: &SegmentStore) -> Result<Leftovers> {
     let owned: BTreeSet<&str> = segments(snapshot).map(|segment| segment.location.as_str()).collect();
     let mut names = store.all_names().await.map_err(DataFusionError::from)?;
     let unknown = names.keys().filter(|folder| !owned.contains(folder.as_str()));
     let mut leftovers: Leftovers = unknown.map(|folder| (folder.clone(), None)).collect();
-    // Cuboids may have been replaced or dropped, or been on their way into a segment that was ready.
+    // The files of replaced and dropped cuboids may be left, and those of cuboids that never got into a ready segment.
     for segment in segments(snapshot).filter(|segment| segment.state == SegmentState::Ready) {
         let names = of_none(names.remove(&segment.location).unwrap_or_default(), &segment.cuboids);
         if !names.is_empty() {
@@ -110,7 +110,7 @@ pub async fn leftovers(snapshot: &CatalogSnapshot, store: &SegmentStore) -> Resu
     Ok(leftovers)
 }
 
-/// Deletes them.
+/// Deletes the leftovers.
 pub async fn remove_all(store: &SegmentStore, leftovers: &Leftovers) {
     for (folder, names) in leftovers {
         match names {
@@ -120,14 +120,14 @@ pub async fn remove_all(store: &SegmentStore, leftovers: &Leftovers) {
     }
 }
 
-/// The newest snapshot, to see which files it names before others are deleted; none if the catalog does not answer. Then the files
-/// are left over.
+/// The newest snapshot, which tells the files that must not be deleted. None if the catalog does not answer: then the caller
+/// leaves the files.
 pub async fn newest(catalog: &Catalog, folder: &str) -> Option<Arc<CatalogSnapshot>> {
     let newest = catalog.refresh().await;
     newest.inspect_err(|error| tracing::warn!(folder, %error, "files of cubes are left for now")).ok()
 }
 
-/// Names of the files in the folder of a segment that a snapshot has.
+/// Names of the files that a snapshot has in the folder of a segment.
 pub fn named<'a>(snapshot: &'a CatalogSnapshot, folder: &str) -> BTreeSet<&'a str> {
     let cuboids = segments(snapshot).filter(|segment| segment.location == folder).flat_map(|s| &s.cuboids);
     cuboids.flat_map(|cuboid| &cuboid.files).map(|file| file.name.as_str()).collect()
@@ -139,7 +139,7 @@ fn segments(snapshot: &CatalogSnapshot) -> impl Iterator<Item = &SegmentEntry> {
 
 /// After the catalog's database went back to an older state, the catalog may name replaced segments again: their files stay.
 impl SegmentHome {
-    /// Deletes a folder once no query can be reading it: it is not in snapshots from this version on. Should the process end
+    /// Deletes a folder, which snapshots from version `since` on do not name, once no query can be reading it. If the process ends
     /// before, the folder is left over.
     pub fn retire(&self, folder: &str, since: SnapshotVersion) {
         let (catalog, store, folder) = (Arc::clone(&self.catalog), self.store.clone(), folder.to_owned());

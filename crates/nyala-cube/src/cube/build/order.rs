@@ -24,7 +24,7 @@ use crate::scan::{CuboidPart, CuboidTable};
 /// The dimensions of a cube, fewest values first.
 #[derive(Debug, Clone)]
 pub struct Order {
-    /// Their positions.
+    /// Positions of the dimensions.
     pub dimensions: Vec<usize>,
     /// Approximate number of values of each, by position; `u64::MAX` if unknown.
     pub values: Vec<u64>,
@@ -38,7 +38,7 @@ impl Order {
     }
 }
 
-/// Values are counted in the table a dimension comes from; a dimension over several tables counts as large.
+/// Counts values in the table a dimension comes from; a dimension over several tables counts as large.
 pub async fn sort_order(cube: &CompiledCube, state: &SessionState) -> Result<Order> {
     let mut by_table: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (dimension, expr) in cube.block.group.iter().enumerate() {
@@ -58,7 +58,7 @@ pub async fn sort_order(cube: &CompiledCube, state: &SessionState) -> Result<Ord
     Ok(Order::new(values))
 }
 
-/// The same from the cells of a segment instead of from rows, the smallest cuboid with a dimension first.
+/// The order by the cells of a segment instead of by rows. Of each dimension, the smallest cuboid that has it is read.
 pub async fn cell_order(cube: &CompiledCube, segment: &SegmentEntry, state: &SessionState) -> Result<Order> {
     let mut values: Vec<Option<u64>> = vec![None; cube.dimensions.len()];
     let mut cuboids: Vec<&CuboidEntry> = segment.cuboids.iter().collect();

@@ -17,9 +17,9 @@ pub struct Progress {
     cuboids_done: AtomicU32,
     cuboids_total: AtomicU32,
     retries: AtomicU32,
-    /// Why a part of it is tried again.
+    /// Why a part of the build is retried.
     trouble: Mutex<Option<String>>,
-    /// What other nodes, or this one beside them, do of it.
+    /// Counters of the parts of the build, on other nodes and on this one.
     parts: Mutex<Vec<Arc<Self>>>,
     cancel: CancellationToken,
 }
@@ -33,7 +33,7 @@ pub struct Counts {
     pub bytes_written: u64,
     /// Finished cuboids.
     pub cuboids_done: u32,
-    /// Attempts after a failure of the moment.
+    /// Attempts after a transient failure.
     pub retries: u32,
 }
 
@@ -53,7 +53,7 @@ impl Progress {
         }
     }
 
-    /// The counters of a part that is done beside others. They count for the whole.
+    /// The counters of a part that is built beside others. They count for the whole build.
     pub fn part(&self) -> Arc<Self> {
         let started = JobEntry { cuboids_total: 0, ..self.started.clone() };
         let part = Arc::new(Self { cancel: self.cancel.clone(), ..Self::new(started) });
@@ -90,14 +90,14 @@ impl Progress {
         }
     }
 
-    /// Restores what was read and written, but not how often it was tried.
+    /// Restores the counts of rows, bytes and cuboids, but not the number of retries.
     pub fn back_to(&self, counts: Counts) {
         self.rows_read.store(counts.rows_read, Ordering::Relaxed);
         self.bytes_written.store(counts.bytes_written, Ordering::Relaxed);
         self.cuboids_done.store(counts.cuboids_done, Ordering::Relaxed);
     }
 
-    /// Takes the counters of a node that does this part.
+    /// Takes the counters of the node that builds this part.
     pub fn set(&self, counts: Counts) {
         self.back_to(counts);
         self.retries.store(counts.retries, Ordering::Relaxed);
@@ -166,7 +166,7 @@ pub struct BuildStats {
     pub failed: u64,
     /// Jobs that were cancelled.
     pub cancelled: u64,
-    /// Attempts after a failure of the moment.
+    /// Attempts after a transient failure.
     pub retries: u64,
     /// Rows read.
     pub rows: u64,

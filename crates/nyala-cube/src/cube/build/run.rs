@@ -29,8 +29,8 @@ use crate::cube::rewrite::ReadyCube;
 pub struct BuildContext {
     /// Plans the queries of a build.
     pub state: SessionState,
-    /// The same with memory in fair shares, for retries when memory ran out: large operators then spill before
-    /// others starve. Slower, since every one has little.
+    /// A state that shares memory fairly, for retries after memory ran out: large operators then spill before
+    /// others starve. It is slower, because each operator has little memory.
     pub frugal: SessionState,
     /// Where segments are recorded and cuboids are kept.
     pub home: SegmentHome,
@@ -50,7 +50,7 @@ pub struct BuiltSegment {
 }
 
 impl BuiltSegment {
-    /// Makes it visible.
+    /// Makes the segment visible.
     pub async fn publish(self) -> Result<()> {
         self.segment.publish(&self.cube, self.facts).await
     }
@@ -206,7 +206,7 @@ pub async fn merge(
     }
     let largest = segments.iter().max_by_key(|segment| segment.source_rows);
     let order = match (wanted.range, largest) {
-        // Merged after nearly every build, so that looking at all rows would cost more than the merge.
+        // These segments are merged after nearly every build, so that reading all rows would cost more than the merge.
         (SegmentRange::Written(_), Some(largest)) => cell_order(compiled, largest, &context.state).await?,
         _ => sort_order(compiled, &context.state).await?,
     };

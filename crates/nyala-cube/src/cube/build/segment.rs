@@ -17,9 +17,9 @@ use super::segment_home::SegmentHome;
 /// A segment that is to be made.
 #[derive(Debug, Clone)]
 pub struct WantedSegment {
-    /// The rows it holds.
+    /// The rows that it holds.
     pub range: SegmentRange,
-    /// The files they lie in.
+    /// The files with these rows.
     pub sources: Vec<SourceFiles>,
     /// The revision of the cube that is built.
     pub revision: u32,
@@ -31,13 +31,13 @@ pub struct WantedSegment {
     pub resume: Resume,
 }
 
-/// Whose unfinished segment a build takes up.
+/// The nodes whose unfinished segment a build may take up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resume {
-    /// That of any node: the lease tells that its build has ended.
+    /// Any node: the lease tells that the build of the segment has ended.
     Any,
-    /// That of this node only: another one may be at work for the same job. What it left is dropped, so that nothing that it
-    /// does from now on can be recorded.
+    /// This node only: another node may be working for the same job. Its unfinished segment is dropped, so that the catalog refuses
+    /// what it still records.
     Own,
 }
 
@@ -72,7 +72,7 @@ impl NewSegment {
     ) -> Result<(Self, Vec<CuboidEntry>)> {
         let SegmentHome { catalog, store, background, .. } = home;
         let abandoned = background.abandoned();
-        // It may name cuboids that this node does not know: another one recorded them, or the answer to a commit was lost.
+        // The catalog may have cuboids that this node does not know: another node recorded them, or the answer to a commit was lost.
         let snapshot = catalog.refresh().await?;
         let left = snapshot.cubes.get(cube).map(|entry| entry.segments.clone()).unwrap_or_default();
         let mut resumed = None;
@@ -103,7 +103,7 @@ impl NewSegment {
             home: home.clone(),
             id: segment.id,
             folder: segment.location,
-            // The node that began it may only have been halted, with a file on its way.
+            // The node that began the segment may only be halted, and put a file in place when it goes on.
             mark: new_mark(),
             published: false,
         };

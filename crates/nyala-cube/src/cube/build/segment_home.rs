@@ -10,19 +10,19 @@ use nyala_storage::SegmentStore;
 use super::background::Background;
 use super::leftovers::Readers;
 
-/// Where segments are recorded, kept and deleted.
+/// The catalog, store and node that the segments of a cube belong to.
 #[derive(Debug, Clone)]
 pub struct SegmentHome {
-    /// Where they are recorded.
+    /// The catalog that records the segments.
     pub catalog: Arc<Catalog>,
-    /// Where their files lie.
+    /// The store that has their files.
     pub store: SegmentStore,
     /// Runs work that outlives its statement, such as the deletion of files.
     pub background: Background,
     /// This node.
     pub node: NodeId,
-    /// The right to build the cube, for those who make its segments: what this node commits after the right has ended
-    /// is refused.
+    /// The right to build the cube. A job that makes segments needs it, and the catalog refuses commits after it has
+    /// ended.
     pub permit: Option<Permit>,
     /// Statements that may still read replaced files.
     pub readers: Arc<dyn Readers>,

@@ -127,7 +127,7 @@ async fn a_segment_that_becomes_visible_while_its_build_is_stopped_keeps_its_fil
     let subject = Subject::new().await;
     let segment = subject.built().await;
     let file = subject.folder.path().join(segment.folder()).join(FILE);
-    // Stopped at its first await.
+    // The build is stopped at its first await.
     assert!(segment.publish(&subject.cube, facts()).now_or_never().is_none());
     subject.background.finished(PATIENCE).await;
     assert_eq!(subject.states(), [SegmentState::Ready]);
@@ -150,7 +150,7 @@ async fn a_segment_that_is_ready_without_this_process_knowing_is_not_taken_up() 
     let subject = Subject::new().await;
     let first = subject.built().await;
     let folder = first.folder().to_owned();
-    // The answer to the commit was lost.
+    // Another process publishes, as if the answer to the commit was lost.
     let there = Catalog::open_sqlite(&subject.folder.path().join("catalog.sqlite")).await.unwrap();
     let publish = Change::PublishSegment {
         segment: first.id,
@@ -193,7 +193,7 @@ async fn replaced_files_that_the_catalog_names_again_stay() {
     let subject = Subject::new().await;
     let segment = subject.built().await;
     let cuboids = subject.catalog.snapshot().cubes[&subject.cube].segments[0].cuboids.clone();
-    // As after the catalog's database went back to before they were replaced.
+    // As if the catalog's database had gone back to a state before the segment was replaced.
     let since = nyala_model::SnapshotVersion(7);
     subject.home().retire(segment.folder(), since);
     subject.home().retire("cubes/", since);
@@ -214,7 +214,7 @@ async fn what_another_node_left_is_not_taken_up_by_a_part_of_the_same_job() {
     let (second, finished) = NewSegment::begin_or_resume(&subject.cube, &wanted, &other).await.unwrap();
     assert!(finished.is_empty());
     assert_ne!(second.folder(), old);
-    // What the first does from now on is refused.
+    // The catalog refuses what the first node records from now on.
     let refused = first.publish(&subject.cube, facts()).await.unwrap_err();
     assert!(refused.message.contains("segment"), "{refused}");
     assert_eq!(subject.states(), [SegmentState::Building]);
@@ -223,7 +223,7 @@ async fn what_another_node_left_is_not_taken_up_by_a_part_of_the_same_job() {
     assert!(subject.states().is_empty());
 }
 
-/// The node that began it may be halted in the middle of a file, and put it in place when it goes on.
+/// The node that began the segment may be halted in the middle of a file, and put the file in place when it goes on.
 #[tokio::test]
 async fn a_build_that_goes_on_with_a_segment_gives_its_files_other_names() {
     let subject = Subject::new().await;

@@ -16,7 +16,7 @@ pub type Written = Result<Vec<(usize, CuboidFile)>>;
 
 /// The files of one partition of a root, one for each segment that has cells in it.
 pub struct Files {
-    /// By position of the segment; none for a segment that needs no file.
+    /// The writer of each segment; none for a segment that needs no file.
     pub writers: Vec<Option<Writer>>,
     pub root: DimensionSet,
     pub pass: usize,

@@ -1,4 +1,4 @@
-//! Which segments a statement makes.
+//! Decides which segments a statement makes.
 
 use std::collections::BTreeSet;
 
@@ -18,13 +18,13 @@ pub(super) const MAX_SEGMENTS: usize = 10_000;
 /// One segment to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Work {
-    /// From rows.
+    /// Builds the segment from rows.
     Build(SegmentRange),
-    /// Records that no row lies there.
+    /// Records that the range has no rows.
     Empty(SegmentRange),
     /// Adds the missing cuboids to the segment of these rows, after its cube was altered.
     Extend(SegmentRange, SegmentId),
-    /// From these segments.
+    /// Merges these segments.
     Merge(SegmentRange, Vec<SegmentId>),
 }
 
@@ -248,7 +248,7 @@ impl<'a> Planner<'a> {
         Ok(work)
     }
 
-    /// The keys of segments that stay or are made again; a range without rows stays only if it is not looked at again.
+    /// The keys of segments that stay or are made again. A range without rows stays only if it is not checked again.
     fn held(&self, again: &impl Fn(&SegmentEntry) -> bool) -> KeySet {
         let held = self.ready().filter(|segment| !(segment.is_gap() && again(segment)));
         let keys = held.filter_map(|segment| match segment.range {
@@ -258,8 +258,8 @@ impl<'a> Planner<'a> {
         keys.collect()
     }
 
-    /// The requested range and the ranges without rows that it cuts and that are looked at again, or else the steps
-    /// between the first and the last key of each file; without `held` and without the steps that retention has dropped.
+    /// The requested range, together with the ranges without rows that it cuts and that are checked again; without a request, the steps
+    /// between the first and the last key of each file. Keys of `held`, and steps that retention has dropped, are left out.
     fn unheld(&self, held: &KeySet, again: &impl Fn(&SegmentEntry) -> bool) -> Result<KeySet> {
         let division = &self.column.division;
         let kept = self.kept_from.and_then(|from| division.range_of(from));
@@ -305,7 +305,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Whether a segment is made again with the requested range: also one of outliers that the range cuts.
+    /// Whether the requested range makes a segment again. A segment of outliers is made again even if the range cuts it.
     fn reaches(&self, segment: &SegmentEntry, keys: KeyRange) -> Result<bool> {
         let cuts = self.range.is_some_and(|range| range.overlaps(keys) && !range.contains(keys));
         if cuts && holds_outliers(&self.column.division, keys, segment.source_rows) {

@@ -49,9 +49,9 @@ impl Root {
 /// How much memory a pass over the rows takes.
 #[derive(Debug, Clone, Copy)]
 enum Manner {
-    /// All available memory, and dictionaries of dimensions besides.
+    /// Takes all available memory, and more for dictionaries of dimensions.
     Fast,
-    /// For a pass that ran out of memory: fair shares, of few operators at a time, and no dictionaries.
+    /// Has few operators at a time, with fair shares of memory and without dictionaries: for retries after memory ran out.
     Frugal,
 }
 
@@ -221,7 +221,7 @@ impl<'a> Work<'a> {
         CuboidPart { folder: self.home.folder().to_owned(), cuboid: cuboid.clone() }
     }
 
-    /// The same cuboid of several segments as one.
+    /// Merges one cuboid of several segments into one.
     pub(super) async fn merge_one(
         &self,
         set: DimensionSet,

@@ -172,7 +172,7 @@ impl Sink {
     }
 
     async fn complete(&mut self) -> parquet::errors::Result<()> {
-        // Once its end has begun, a writer panics when it is aborted.
+        // A writer panics when it is aborted after completing it has begun.
         match self.0.take() {
             Some(mut sink) => AsyncFileWriter::complete(&mut sink).await,
             None => Ok(()),

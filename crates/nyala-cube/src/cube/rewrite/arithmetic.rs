@@ -1,6 +1,6 @@
 //! Counts, sums and averages that follow from other counts and sums.
 //!
-//! Only exact arithmetic: integers, where an overflow of a product or sum is an error, and decimals with room
+//! The arithmetic must be exact: integers, where an overflow of a product or sum is an error, and decimals with room
 //! for every digit. A floating-point number is rounded at each step, so `sum(2 * x)` is not taken from `sum(x)`
 //! if x is one.
 

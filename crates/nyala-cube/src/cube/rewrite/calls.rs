@@ -15,7 +15,7 @@ use crate::cube::measure::{Argument, MeasureCall};
 pub struct QueryCalls {
     /// Schema of these rows.
     pub flat: SchemaRef,
-    /// In the order of the aggregation.
+    /// The calls, in the order of the aggregation.
     pub calls: Vec<MeasureCall>,
 }
 

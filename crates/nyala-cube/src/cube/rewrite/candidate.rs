@@ -132,7 +132,7 @@ pub fn whole(segment: &SegmentEntry, asked: &Asked) -> Option<bool> {
     match (segment.range, segment.key_bounds) {
         (SegmentRange::Whole | SegmentRange::Written(_), _) => Some(asked.predicates.is_empty()),
         (SegmentRange::Nulls, _) => asked.nulls.then_some(true),
-        // It holds no rows, so its range needs no read of the tables.
+        // The segment holds no rows, so its range needs no read of the tables.
         (SegmentRange::Keys(_), None) => Some(true),
         (SegmentRange::Keys(_), Some((first, last))) => {
             let keys = KeySet::between(first, last);
@@ -168,7 +168,7 @@ fn uncovered(cube: &ReadyCube) -> String {
 /// The cuboids chosen so far.
 #[derive(Default)]
 struct Choice<'a> {
-    /// By whether range conditions are left out, by cuboid, and by the measures it has and that are used.
+    /// The key: whether range conditions are left out, the cuboid's dimensions, its measures, and the level of the match.
     parts: BTreeMap<(bool, DimensionSet, u32, u32), Part<'a>>,
     /// The keys that are answered, if not all are.
     ranges: Vec<KeyRange>,

@@ -40,7 +40,7 @@ pub fn cell_states(call: &MeasureCall, flat: &SchemaRef, fields: &[FieldRef], va
     states.collect()
 }
 
-/// The same states, with one for all cells of equal `keys`. Only valid for states that go from here into an
+/// These states, with one state for all cells of equal `keys`. Only valid for states that go from here into an
 /// aggregation by `keys`: all but one of these cells get the state of no rows.
 pub fn made_together(states: Vec<Expr>, keys: &[Expr]) -> Vec<Expr> {
     let together = |state: Expr| match &state {

@@ -1,4 +1,4 @@
-//! The forms of an aggregation that give the same rows: as it is written, and with functions that cubes have instead.
+//! Equivalent forms of an aggregation: as it is written, and with functions that cubes have instead.
 
 use datafusion::logical_expr::{Aggregate, Expr};
 use nyala_sql::functions::bitmap_counting;
@@ -11,11 +11,11 @@ use crate::cube::call::Call;
 /// One form of an aggregation.
 #[derive(Debug)]
 pub struct Form {
-    /// The whole.
+    /// The whole aggregation.
     pub block: Block,
-    /// Itself, or one for each grouping set.
+    /// The aggregation itself if it groups plainly, or a plain aggregation for each grouping set.
     pub plain: Vec<Block>,
-    /// Its aggregate calls.
+    /// The aggregate calls.
     pub calls: QueryCalls,
 }
 

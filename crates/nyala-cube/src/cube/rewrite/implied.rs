@@ -90,9 +90,9 @@ fn position(aggregate: &Aggregate, group: &Expr) -> Option<usize> {
     }
 }
 
-/// Whether each value of the columns at `others` comes with one value of `column`: they are the key of its table.
+/// Whether the columns at `others` determine `column`, because they include the key of its table.
 ///
-/// Dependencies of the joined rows are not asked: they take a key to decide the columns of other tables too.
+/// Dependencies of the joined rows are not used, because there a key determines columns of other tables, too.
 fn decided(aggregate: &Aggregate, column: &Column, others: &HashSet<usize>) -> bool {
     let input = aggregate.input.schema();
     let Some(table) = column.relation.as_ref().and_then(|name| table(&aggregate.input, name)) else {

@@ -11,7 +11,7 @@
 //! GROUP BY kind                          cells of sales by shop  ×  shop
 //! ```
 //!
-//! That serves tables the cube does not have, and columns of its tables that are no dimensions.
+//! Late joins serve tables that the cube does not have, and columns of its tables that are no dimensions.
 
 use std::collections::BTreeSet;
 

@@ -29,15 +29,15 @@ pub struct Levels<'a> {
     block: &'a Block,
     asked: &'a Asked,
     now: Matches,
-    /// By the number of the first measure that was added later.
+    /// Matches with older states of the cube, by the number of the first measure that was added later.
     before: BTreeMap<u32, Option<Matches>>,
 }
 
 /// A query against one state of the cube.
 struct Matches {
-    /// With all of its conditions.
+    /// The match with all conditions of the query.
     checked: Result<Arc<Match>, Miss>,
-    /// Without the conditions on the partition column, for segments in which all rows fulfil them.
+    /// The match without the conditions on the partition column, for segments in which all rows fulfil them.
     unchecked: Option<Arc<Match>>,
 }
 

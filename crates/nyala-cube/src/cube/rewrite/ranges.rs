@@ -1,4 +1,4 @@
-//! Which keys of a cube's partition column a query asks for.
+//! Finds the keys of a cube's partition column that a query asks for.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
@@ -17,14 +17,14 @@ use crate::cube::partition::PartitionColumn;
 pub struct Asked {
     /// Keys of rows that may fulfil the query's conditions.
     pub(super) keys: KeySet,
-    /// Whether rows without a key may.
+    /// Whether rows without a key may fulfil them.
     pub(super) nulls: bool,
     /// Positions of the conditions that `keys` and `nulls` express in full.
     pub(super) predicates: Vec<usize>,
 }
 
 impl Asked {
-    /// Everything.
+    /// All rows.
     pub(super) fn all() -> Self {
         Self { keys: KeySet::all(), nulls: true, predicates: Vec::new() }
     }

@@ -10,7 +10,7 @@ use crate::cube::block::Block;
 /// One line for each aggregation of the query that reads a cube's fact table.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// In the order the plan was walked.
+    /// Lines in the order in which the plan was walked.
     pub blocks: Vec<BlockReport>,
     /// All aggregations over tables, also without any cube over these, for the history.
     pub asked: Vec<Asked>,

@@ -166,7 +166,7 @@ fn misses(forms: &[Form], best: Option<&Answer<'_>>, routing: &Routing<'_>) -> V
     others.take(enough).map(reason).collect()
 }
 
-/// Why the cube that has this answer is not used. To switch it on is advised only if it would be chosen then.
+/// Why a cube with this answer is not used. Switching it on is only advised if it would be chosen then.
 fn why_not(
     cube: &ReadyCube,
     answer: std::result::Result<Answer<'_>, Miss>,
@@ -182,7 +182,7 @@ fn why_not(
     }
 }
 
-/// Why the cube is not used, which cannot answer for the reason `miss`.
+/// Why a cube that cannot answer, for the reason `miss`, is not used.
 fn unfit(cube: &ReadyCube, miss: &Miss) -> String {
     if cube.answers() {
         miss.to_string()
@@ -191,8 +191,8 @@ fn unfit(cube: &ReadyCube, miss: &Miss) -> String {
     }
 }
 
-/// The answer of a cube to the first form that it can answer, or why it cannot answer the query as it is written. Whether it is switched
-/// off does not count.
+/// The answer of a cube to the first form that it can answer, or why it cannot answer the query as it is written. A cube that is
+/// switched off is treated like any other.
 fn answer<'a>(
     cube: &'a ReadyCube,
     forms: &'a [Form],

@@ -44,7 +44,7 @@ pub fn union(
     let mut parts = Vec::new();
     for (input, set) in inputs.into_iter().zip(&block.sets) {
         if members(set) == 0 && calls.calls.is_empty() {
-            // Its only row says nothing of the rows of the tables.
+            // Without aggregates, the empty set always has one row, whether or not the tables have any.
             parts.push(Arc::new(no_rows(aggregate, set, calls)?));
             continue;
         }

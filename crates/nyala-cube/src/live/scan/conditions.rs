@@ -26,14 +26,14 @@ use datafusion::physical_plan::filter_pushdown::PushedDown;
 /// Conditions in terms of the columns of a scan.
 #[derive(Debug, Clone, Default)]
 pub struct Conditions {
-    /// They hold of every row that is given.
+    /// Conditions that every row of the output fulfils.
     fixed: Vec<Arc<dyn PhysicalExpr>>,
-    /// Operators above narrow these while they run. They need no other rows, but the scan may still give some.
+    /// Dynamic filters, which operators above narrow while they run. These operators need no rows that fail them, but tolerate some.
     moving: Vec<Arc<dyn PhysicalExpr>>,
 }
 
 impl Conditions {
-    /// Takes a condition over, if it can be checked on any row.
+    /// Takes a condition over, if checking it on any row cannot fail.
     pub(super) fn take(&mut self, condition: Arc<dyn PhysicalExpr>) -> PushedDown {
         if DynamicFilterTracking::classify(&condition).contains_dynamic_filter() {
             self.moving.push(condition);
@@ -62,15 +62,15 @@ impl Conditions {
         self.fixed.iter().chain(&self.moving)
     }
 
-    /// Holds of every row that fails the fixed conditions, in terms of bounds: parts that it rules out have no such
-    /// row. None if bounds decide no part of it.
+    /// The opposite of the fixed conditions, for bounds: in a part that it rules out, every row fulfils them. None if bounds
+    /// decide no part of it.
     pub(super) fn counterpart(&self, schema: &SchemaRef) -> Result<Option<Arc<PruningPredicate>>> {
         if self.fixed.is_empty() {
             return Ok(None);
         }
         let all = conjunction(self.fixed.iter().cloned());
         let mut counterpart: Arc<dyn PhysicalExpr> = Arc::new(NotExpr::new(Arc::clone(&all)));
-        // A condition that is null of a row does not hold of it.
+        // A row for which the conditions are null does not fulfil them.
         for column in collect_columns(&all) {
             let null = Arc::new(IsNullExpr::new(Arc::new(column)));
             counterpart = Arc::new(BinaryExpr::new(counterpart, Operator::Or, null));
@@ -79,7 +79,7 @@ impl Conditions {
         Ok(PruningPredicateBuilder::new().with_file_schema(Arc::clone(schema)).build(counterpart))
     }
 
-    /// Positions of the columns they name.
+    /// Positions of the columns that the conditions read.
     pub(super) fn columns(&self) -> BTreeSet<usize> {
         self.all().flat_map(collect_columns).map(|column| column.index()).collect()
     }
@@ -94,8 +94,8 @@ impl fmt::Display for Conditions {
     }
 }
 
-/// Whether a condition has a value for any row at all. It is checked on rows that other conditions rule out, and on rows
-/// that are dead: `100 / x > 7` must not be.
+/// Whether evaluating a condition never fails. It is evaluated on dead rows, and on rows that other conditions rule out, where
+/// `100 / x > 7` could divide by zero.
 fn cannot_fail(condition: &Arc<dyn PhysicalExpr>) -> bool {
     let is_known = match condition.downcast_ref::<BinaryExpr>() {
         Some(binary) => matches!(
@@ -124,10 +124,10 @@ fn cannot_fail(condition: &Arc<dyn PhysicalExpr>) -> bool {
     is_known && condition.children().into_iter().all(cannot_fail)
 }
 
-/// Conditions while rows are read.
+/// The conditions of a scan while it reads rows.
 #[derive(Debug)]
 pub struct Checks {
-    /// The columns that the conditions name.
+    /// The columns that the conditions read.
     seen: SchemaRef,
     fixed: Option<Arc<dyn PhysicalExpr>>,
     moving: Option<Arc<dyn PhysicalExpr>>,
@@ -135,16 +135,16 @@ pub struct Checks {
     now: Now,
 }
 
-/// The present state of moving conditions.
+/// The dynamic filters as they are now.
 #[derive(Debug, Default)]
 struct Now {
     condition: Option<Arc<dyn PhysicalExpr>>,
-    /// The same in terms of bounds, made when the next part is opened.
+    /// The filters in terms of bounds, made when the next part is opened.
     bounds: OnceCell<Option<Arc<PruningPredicate>>>,
 }
 
 impl Checks {
-    /// Checks of rows with the columns `seen`, which the conditions name.
+    /// Checks of rows with the columns `seen`, which the conditions read.
     pub fn new(conditions: &Conditions, seen: SchemaRef) -> Result<Self> {
         let of_seen = |conditions: &[Arc<dyn PhysicalExpr>]| {
             let all = (!conditions.is_empty()).then(|| conjunction(conditions.iter().cloned()));
@@ -156,7 +156,7 @@ impl Checks {
         Ok(Self { seen, fixed, moving, tracking, now })
     }
 
-    /// Rules out parts by their bounds under the moving conditions of this moment.
+    /// The dynamic filters as they are now, in terms of the bounds of parts.
     pub fn bounds(&mut self) -> Result<Option<&PruningPredicate>> {
         self.refresh()?;
         let now = &self.now;
@@ -167,7 +167,7 @@ impl Checks {
         Ok(bounds.as_deref())
     }
 
-    /// Takes over new conditions of operators above.
+    /// Takes over what operators above have narrowed.
     pub fn refresh(&mut self) -> Result<()> {
         if self.tracking.watcher().is_some_and(|watcher| watcher.changed()) {
             self.now = Now::of(self.moving.as_ref())?;
@@ -175,8 +175,8 @@ impl Checks {
         Ok(())
     }
 
-    /// Bit 1 for every row of which all conditions hold; none if there are no conditions. If that is `certain`, the
-    /// fixed ones hold of all rows.
+    /// Bit 1 for every row that fulfils all conditions; none if there are no conditions. If it is `certain` that all rows
+    /// fulfil the fixed conditions, these are not evaluated.
     pub fn chosen(&self, rows: &RecordBatch, certain: bool) -> Result<Option<BooleanBuffer>> {
         let mut chosen: Option<BooleanBuffer> = None;
         for condition in self.fixed.iter().filter(|_| !certain).chain(&self.now.condition) {
@@ -207,7 +207,7 @@ impl Now {
     }
 }
 
-/// Bit 1 for every row of which the condition is true: not false, not null.
+/// Bit 1 for every row for which the condition is true: not false, not null.
 fn holds(condition: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> Result<BooleanBuffer> {
     let value = condition.evaluate(rows)?.into_array(rows.num_rows())?;
     let value = value.as_boolean_opt().ok_or_else(|| {

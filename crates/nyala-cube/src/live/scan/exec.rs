@@ -34,10 +34,10 @@ use super::conditions::Conditions;
 use super::reader::{Reader, ReaderMetrics, joined};
 use super::source::{LiveScan, conform};
 
-/// One row in so many is taken to fulfil conditions, as DataFusion takes it of unknown conditions.
+/// One row in this many is taken to fulfil conditions, which is DataFusion's default for conditions it knows nothing about.
 const CHOSEN_ONE_IN: usize = 5;
 
-/// Gives rows of a live table.
+/// Scans a live table.
 #[derive(Debug, Clone)]
 pub struct LiveScanExec {
     scan: LiveScan,
@@ -46,7 +46,7 @@ pub struct LiveScanExec {
     /// Rows of the version that is read, if its store was open when this was planned.
     rows: Option<u64>,
     batch_rows: usize,
-    /// Its schema has the columns that are given.
+    /// Properties of the output. Its schema has only the columns that are asked for.
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -70,12 +70,12 @@ impl LiveScanExec {
         })
     }
 
-    /// Whether it reads so little that others do not notice.
+    /// Whether the scan reads so few rows that other statements do not notice it.
     pub fn is_little(&self) -> bool {
         self.scan.is_little(self.rows)
     }
 
-    /// Batches of one partition of so many.
+    /// Batches of one partition; `share` is its number, and the number of partitions.
     async fn read(
         self,
         share: (usize, usize),
@@ -102,7 +102,7 @@ impl LiveScanExec {
         self.properties.partitioning.partition_count()
     }
 
-    /// The same scan with other conditions, which has not run yet.
+    /// The scan with other conditions, before its first run.
     fn with_conditions(&self, conditions: Conditions) -> Self {
         Self { conditions, metrics: ExecutionPlanMetricsSet::new(), ..self.clone() }
     }
@@ -209,7 +209,7 @@ impl ExecutionPlan for LiveScanExec {
         offered: ChildPushdownResult,
         _config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        // Rows that are looked up are too few for it to matter.
+        // A look-up by key gives few rows, so that conditions need not be checked earlier.
         if self.scan.keys.is_some() {
             return Ok(FilterPushdownPropagation::if_all(offered));
         }
@@ -227,7 +227,7 @@ impl ExecutionPlan for LiveScanExec {
         })
     }
 
-    /// Columns that only conditions name are not given.
+    /// Leaves columns out that only conditions read.
     fn try_swapping_with_projection(
         &self,
         projection: &ProjectionExec,
@@ -240,7 +240,7 @@ impl ExecutionPlan for LiveScanExec {
         Ok(Some(Arc::new(Self { properties, ..self.clone() })))
     }
 
-    /// The moving conditions hold only of the rows that operators above read in this run.
+    /// Forgets the dynamic filters: they are only valid for the rows that operators above read in this run.
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(Arc::new(self.with_conditions(self.conditions.only_fixed())))
     }

@@ -24,22 +24,22 @@ pub struct Reader {
     parts: std::vec::IntoIter<Share>,
     /// The part that is being read.
     open: Option<Open>,
-    /// Whether all values were in memory when it was opened: to ask that of every column takes a while.
+    /// Whether all values were in memory when the part was opened, since checking every column takes a while.
     loaded: bool,
     checks: Checks,
-    /// The columns that conditions name.
+    /// The columns that conditions read.
     seen: Projection,
-    /// The others that are given.
+    /// The other columns of the output.
     rest: Projection,
     given: SchemaRef,
-    /// So many rows are looked at together: few enough for the processor's cache.
+    /// Rows that are checked together: few enough for the processor's cache.
     batch_rows: usize,
     metrics: ReaderMetrics,
 }
 
 /// Counts of a reader.
 pub struct ReaderMetrics {
-    /// Parts without a wanted row, by their bounds.
+    /// Parts that were skipped because of their bounds.
     pub skipped: Count,
     pub time: Time,
 }
@@ -48,23 +48,23 @@ pub struct ReaderMetrics {
 #[derive(Clone)]
 struct Share {
     part: Part,
-    /// Whether conditions that stay hold of all its rows, as its bounds tell.
+    /// Whether the bounds of the part prove that all its rows fulfil the fixed conditions.
     certain: bool,
 }
 
 /// A part that is being read.
 struct Open {
     share: Share,
-    /// Bit 1 for every row that lives; none if all do.
+    /// Bit 1 for every row that is not deleted; none if no row is.
     live: Option<BooleanBuffer>,
     seen: RecordBatch,
-    /// Read when a row is wanted.
+    /// The other columns, read when the first row is wanted.
     rest: Option<RecordBatch>,
     from: usize,
 }
 
 impl Reader {
-    /// The share of one partition of all rows that fulfil `conditions`, with the columns `given`.
+    /// A reader of one partition of the rows that fulfil `conditions`, with the columns `given`.
     pub fn new(
         scan: &LiveScan,
         table: LiveTable,
@@ -91,7 +91,7 @@ impl Reader {
         if partition == 0 {
             metrics.skipped.add(all - parts.len());
         }
-        // Parts are shared out before their bounds are looked at. The bounds of rows in a log are known only when it is
+        // Parts are divided among the partitions before their bounds are checked. The bounds of rows in a log are known only when it is
         // read, which may be after the first partition has begun and before the last has.
         let mut own: Vec<Part> = parts.into_iter().skip(partition).step_by(partitions.max(1)).collect();
         if let Some(bounds) = &scan.bounds {
@@ -117,13 +117,13 @@ impl Reader {
     /// The next rows; none if there are no more.
     async fn next(mut self) -> Result<Option<(RecordBatch, Self)>> {
         while self.open.is_some() || self.parts.len() > 0 {
-            // Unwanted rows, however many, must not keep the thread.
+            // Skipping many rows must not block the thread.
             tokio::task::consume_budget().await;
             if self.open.is_none() {
                 self.loaded = self.table.is_loaded();
             }
             let read;
-            // Memory is read at once, the disk by threads that may wait for it.
+            // Values in memory are read at once, and values on disk by a blocking thread.
             if self.loaded {
                 read = self.read()?;
             } else {
@@ -137,7 +137,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// Looks at the next rows of the open part, or opens the next.
+    /// Reads the next rows of the open part, or opens the next part.
     fn read(&mut self) -> Result<Option<RecordBatch>> {
         let time = self.metrics.time.clone();
         let _timer = time.timer();
@@ -150,7 +150,7 @@ impl Reader {
         }
     }
 
-    /// A part, unless none of its rows can be wanted.
+    /// Opens a part, unless none of its rows can be wanted.
     fn open(&mut self, share: Share) -> Result<Option<Open>> {
         let live = self.seen.live_rows(&share.part);
         if live.as_ref().is_some_and(|live| live.count_set_bits() == 0) {
@@ -166,7 +166,7 @@ impl Reader {
         Ok(Some(Open { share, live, seen, rest: None, from: 0 }))
     }
 
-    /// The next rows of a part that are wanted, if any.
+    /// The next rows of a part that are wanted; none if no row of this step is.
     fn read_on(&mut self, mut open: Open) -> Result<Option<RecordBatch>> {
         let (from, rows) = (open.from, self.batch_rows.min(open.seen.num_rows() - open.from));
         open.from += rows;
@@ -196,7 +196,7 @@ impl Reader {
     }
 }
 
-/// Columns of the same rows as one batch.
+/// The columns of two batches of the same rows in one batch.
 fn beside(some: &RecordBatch, others: &RecordBatch) -> Result<RecordBatch> {
     let fields = some.schema_ref().fields().iter().chain(others.schema_ref().fields()).cloned();
     let columns = some.columns().iter().chain(others.columns()).cloned().collect();
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
     use crate::live::table::LiveRef;
 
-    /// They make four parts.
+    /// The rows fill four parts.
     const ROWS: i64 = 200_000;
 
     /// A store without background work: only scans read its log.

@@ -20,19 +20,19 @@ const SINGLE_PARTITION_ROWS: u64 = 131_072;
 #[derive(Debug, Clone)]
 pub struct LiveScan {
     pub table: Arc<LiveRef>,
-    /// The columns that are given or that conditions name.
+    /// The columns of the output, and those that conditions read.
     pub schema: SchemaRef,
-    /// Only rows with these keys can be wanted.
+    /// The only keys that rows of the output can have.
     pub keys: Option<RecordBatch>,
-    /// Parts that this rules out need not be read.
+    /// A predicate over bounds: parts that it rules out are not read.
     pub bounds: Option<Arc<PruningPredicate>>,
-    /// Only rows that were last written then are wanted.
+    /// LSNs of the last write of the rows that are wanted; none for all rows.
     pub written: Option<Arc<LsnSet>>,
     pub pins: Arc<Pins>,
 }
 
 impl LiveScan {
-    /// Whether few rows are read, of a version with so many.
+    /// Whether few rows are read of a version with `rows` rows.
     pub(super) fn is_little(&self, rows: Option<u64>) -> bool {
         self.keys.is_some() || rows.is_some_and(|rows| rows <= SINGLE_PARTITION_ROWS)
     }
@@ -42,12 +42,12 @@ impl LiveScan {
         self.pins.get_or(self.table.entry().id, || table.version())
     }
 
-    /// Rows of `version` that are wanted, as far as no condition rules them out.
+    /// Number of rows of `version`, without those that `written` leaves out.
     pub(super) fn rows_of(&self, version: &Version) -> u64 {
         self.written.as_ref().map_or_else(|| version.rows(), |written| version.rows_written(written))
     }
 
-    /// Some columns in `version`, which may have others since this was planned.
+    /// Some columns in `version`, whose columns may have changed since the scan was planned.
     pub(super) fn projection(&self, version: &Version, columns: &Schema) -> Result<Projection> {
         let known = version.schema();
         let altered = || {
@@ -72,7 +72,8 @@ impl LiveScan {
         })
     }
 
-    /// The rows with the keys; none if that cannot be told any more of the version that this statement reads.
+    /// The rows with the keys; none if one of them was changed after the version that this statement reads, which must then be
+    /// scanned.
     pub(super) fn look_up(&self, table: &LiveTable, keys: &RecordBatch) -> Result<Option<RecordBatch>> {
         let id = self.table.entry().id;
         let (version, rows) = match self.pins.get(id) {
@@ -83,7 +84,7 @@ impl LiveScan {
             None => {
                 let found = table.locate(keys).map_err(QueryError::from)?;
                 let version = self.pins.get_or(id, || Arc::clone(&found.version));
-                // Another scan of this statement may have chosen a version meanwhile.
+                // Another scan of this statement may have chosen its version in the meantime.
                 let same = Arc::ptr_eq(&version, &found.version);
                 (version, same.then_some(found.rows))
             }
@@ -96,7 +97,7 @@ impl LiveScan {
     }
 }
 
-/// The columns of `schema`, by name and in that order: the version of rows comes last from storage.
+/// The columns of `schema`, by name and in this order: storage gives the version of rows last.
 pub fn conform(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let given = rows.schema();
     let column = |name: &String| given.index_of(name).map(|at| Arc::clone(rows.column(at)));

@@ -13,26 +13,26 @@ use super::levels::{packed, runs, width_of};
 
 const LEVELS: DamagedFile = DamagedFile("a page has fewer levels than values");
 const VALUES: DamagedFile = DamagedFile("a page has fewer values than it says");
-/// Indices of a dictionary are of 32 bits.
+/// Indices of a dictionary have at most 32 bits.
 const MAX_INDEX_WIDTH: u8 = 32;
 
 /// Checks the pages of a column chunk, one after the other.
 #[derive(Debug)]
 pub struct ContentsCheck<'a> {
     column: &'a ColumnDescriptor,
-    /// Values of the dictionary, once it was there.
+    /// Number of values of the dictionary, after its page was checked.
     dictionary: Option<u32>,
-    /// The entries of each list that the column is in, by its levels so far.
+    /// The entries of each list around the column, by the levels of the pages so far.
     entries: Vec<Fingerprint>,
 }
 
 impl<'a> ContentsCheck<'a> {
-    /// For a chunk of a column that is in these lists.
+    /// Checks a chunk of a column that is in these lists.
     pub fn new(column: &'a ColumnDescriptor, lists: &[Entries]) -> Self {
         Self { column, dictionary: None, entries: lists.iter().map(|list| Fingerprint::new(*list)).collect() }
     }
 
-    /// The entries of each list, by the levels. They must be the same in all columns of a list.
+    /// The entries of each list, by the levels. All columns of a list must have the same entries.
     pub fn entries(self) -> Vec<Fingerprint> {
         self.entries
     }
@@ -40,7 +40,7 @@ impl<'a> ContentsCheck<'a> {
     /// Checks the next page.
     ///
     /// # Errors
-    /// The damage.
+    /// The page is damaged.
     pub fn check(&mut self, page: &Page) -> Result<(), DamagedFile> {
         let (values, present) = match page {
             Page::DictionaryPage { buf, num_values, .. } => {
@@ -70,7 +70,7 @@ impl<'a> ContentsCheck<'a> {
         self.check_values(values, page.encoding(), present)
     }
 
-    /// Walks over the levels of a page. Gives the number of values that are not null.
+    /// Reads the levels of a page, and counts the values that are not null.
     fn levels(&mut self, repetition: Levels<'_>, definition: Levels<'_>, count: u32) -> Option<u64> {
         let (max_repetition, max_definition) = (self.column.max_rep_level(), self.column.max_def_level());
         let count = u64::from(count);
@@ -112,7 +112,7 @@ impl<'a> ContentsCheck<'a> {
         if *width > MAX_INDEX_WIDTH {
             return Err(DamagedFile("indices of a dictionary are too wide"));
         }
-        // Some writers leave out runs of nothing.
+        // Indices of no width are all 0. Some writers leave out their runs.
         if *width == 0 && indices.is_empty() && count > 0 {
             return Ok(());
         }
@@ -142,7 +142,7 @@ impl<'a> ContentsCheck<'a> {
     }
 }
 
-/// Levels as they are in a page.
+/// The encoded levels of a page.
 #[derive(Clone, Copy)]
 enum Levels<'a> {
     Runs(&'a [u8]),
@@ -150,7 +150,7 @@ enum Levels<'a> {
 }
 
 impl Levels<'_> {
-    /// Shows `count` levels, each with how often it follows itself. None if one is more than `most`.
+    /// Calls `each` with every run of `count` levels: the level, and the length of the run. None if a level is more than `most`.
     fn show(self, most: i16, count: u64, mut each: impl FnMut(u32, u64) -> Option<()>) -> Option<()> {
         let max = u32::try_from(most).unwrap_or_default();
         let each = |level, times| if level <= max { each(level, times) } else { None };
@@ -172,7 +172,7 @@ impl Levels<'_> {
     }
 }
 
-/// Levels of at most `most`, and the rest of the page, in a page of the first kind.
+/// Levels of at most `most` in a data page of version 1, and the rest of the page.
 // Old writers pack levels, which the format calls deprecated.
 #[allow(deprecated)]
 fn leveled(page: &[u8], encoding: Encoding, most: i16, count: u32) -> Option<(Levels<'_>, &[u8])> {

@@ -1,6 +1,6 @@
 //! Damage in a file.
 
-/// A number in a Parquet file cannot be right.
+/// The error about a number in a Parquet file that cannot be right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the Parquet file is damaged: {0}")]
 pub struct DamagedFile(pub &'static str);

@@ -1,4 +1,4 @@
-//! Numbers written as differences from those before them, and texts with lengths written so.
+//! Numbers that are encoded as differences from the numbers before them, and texts whose lengths are encoded so.
 //!
 //! ```text
 //! DELTA_BINARY_PACKED: numbers      DELTA_LENGTH_BYTE_ARRAY: lengths, bytes
@@ -37,12 +37,12 @@ pub fn check_delta(values: &[u8], encoding: Encoding, physical: Type, count: u64
     }
 }
 
-/// A page ends within its numbers, or has others than it says.
+/// A page ends before its last number, or has another count of numbers than its header says.
 const CUT: DamagedFile = DamagedFile("a page has fewer or more numbers than values");
 /// DuckDB writes such pages for INT columns with PARQUET_VERSION V2, if two neighbours are far apart.
 const WIDE: DamagedFile = DamagedFile("a page has numbers that are wider than their type");
 
-/// Walks over 1 to `most` numbers of at most `max_width` bits, and shows those of 32 bits to `each`.
+/// Reads 1 to `most` numbers of at most `max_width` bits. If that is 32, calls `each` with every number.
 fn numbers(
     rest: &mut Thrift<'_>,
     most: u64,

@@ -1,19 +1,19 @@
 //! The entries of lists, by the levels of the columns in them.
 //!
-//! The columns of a list (of a map: its two) each have the entries in their levels; the reader takes it that they are
-//! the same in all.
+//! The columns of a list (a map has two) repeat its entries in their levels, and the reader takes it that all columns have the
+//! same entries.
 
 use parquet::basic::Repetition;
 use parquet::schema::types::{SchemaDescriptor, Type};
 
-/// A list: levels of a column that is in it.
+/// The levels that tell the entries of a list, in a column of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entries {
-    /// Which list of the file it is.
+    /// Number of the list in the file.
     pub list: usize,
-    /// A smaller or equal repetition begins an entry.
+    /// An entry begins where the repetition level is at most this.
     repetition: u32,
-    /// With a smaller definition there is none: the list is empty or null.
+    /// Where the definition level is below this, there is no entry: the list is empty or null.
     definition: u32,
 }
 

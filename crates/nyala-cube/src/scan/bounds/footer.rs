@@ -1,21 +1,21 @@
-//! Numbers in a footer and in a page index.
+//! Checks the numbers in a footer and in a page index.
 
 use super::damage::DamagedFile;
 use super::thrift::{BINARY, I8, I32, I64, LIST, List, STRUCT, Thrift, is_bool};
 
-/// Columns, and the groups that they are nested in.
+/// Largest number of columns, and of the groups around them.
 const MAX_SCHEMA_ELEMENTS: usize = 100_000;
-/// Groups in groups.
+/// Deepest nesting of groups.
 const MAX_SCHEMA_DEPTH: usize = 64;
-/// Their numbers have 16 bits.
+/// Largest number of row groups: Parquet numbers them with 16 bits.
 const MAX_ROW_GROUPS: usize = i16::MAX as usize;
-/// Width of a column of fixed width.
+/// Largest width of a column of fixed width, in bytes.
 const MAX_FIXED_BYTES: i32 = 1 << 20;
 
 /// Refuses a footer with counts and lengths larger than itself, or than a reader should follow.
 ///
 /// # Errors
-/// The damage.
+/// The footer is damaged.
 pub fn check_footer(footer: &[u8]) -> Result<(), DamagedFile> {
     let mut found = Ok(());
     let whole = Thrift(footer).fields(|rest, id, kind| match (id, kind) {
@@ -31,7 +31,7 @@ pub fn check_footer(footer: &[u8]) -> Result<(), DamagedFile> {
             found.ok().and_then(|()| rest.skip(kind))
         }
         (1, I32) | (3, I64) | (5 | 7, LIST) | (6 | 9, BINARY) | (8, STRUCT) => rest.skip(kind),
-        // A reader knows the kind from the number, and would go on from another place.
+        // A reader derives the kind from the number of the field, and would read on from a wrong position.
         (1..=9, _) => None,
         _ => rest.skip(kind),
     });
@@ -41,19 +41,19 @@ pub fn check_footer(footer: &[u8]) -> Result<(), DamagedFile> {
 /// Refuses one index of a column's pages with counts and lengths larger than itself.
 ///
 /// # Errors
-/// The damage.
+/// The index is damaged.
 pub fn check_index(index: &[u8]) -> Result<(), DamagedFile> {
     Thrift(index).skip(STRUCT).ok_or(DamagedFile("its page index is not whole"))
 }
 
-/// The tree of columns, written from the root down: each element says how many of the next ones are its children.
+/// Checks the tree of columns, which is written from the root down: each element has the number of its children, which follow it.
 fn check_schema(rest: &mut Thrift<'_>) -> Result<(), DamagedFile> {
     let cut_off = DamagedFile("its schema is not whole");
     let List { kind, count } = rest.list().ok_or(cut_off)?;
     if count > MAX_SCHEMA_ELEMENTS {
         return Err(DamagedFile("it has too many columns"));
     }
-    // How many children each open group still waits for.
+    // Children that are still missing, for each open group.
     let mut open: Vec<usize> = Vec::new();
     for index in 0..count {
         let element = if kind == STRUCT { Element::read(rest) } else { None };
@@ -105,7 +105,7 @@ impl Element {
     }
 }
 
-/// A type's parameters, each of the kind that a reader takes it for.
+/// Checks the parameters of a type, for which a reader expects these kinds.
 fn logical_type(rest: &mut Thrift<'_>) -> Option<()> {
     rest.fields(|rest, parent, kind| {
         if kind != STRUCT {
@@ -113,9 +113,9 @@ fn logical_type(rest: &mut Thrift<'_>) -> Option<()> {
         }
         rest.fields(|rest, id, kind| {
             let expected = match (parent, id) {
-                // Decimal; the algorithm of a geography.
+                // The field of a decimal, or the algorithm of a geography.
                 (5, 1 | 2) | (18, 2) => kind == I32,
-                // Time and timestamp: whether it is UTC, and the unit, which is an empty struct in another.
+                // A time or timestamp: whether it is UTC, and the unit, which is an empty struct in a struct.
                 (7 | 8, 1) | (10, 2) => is_bool(kind),
                 (7 | 8, 2) => kind == STRUCT,
                 // Integers and variants.

@@ -14,9 +14,9 @@ pub fn width_of(most: i16) -> u32 {
     i16::BITS - most.leading_zeros()
 }
 
-/// Shows `count` values of `width` bits, at most 32, to `each`: a value, and how often it follows itself.
+/// Calls `each` with every run of `count` values of `width` bits, at most 32: the value, and the length of the run.
 ///
-/// None if a run is longer than the bytes that are there, or as soon as `each` gives none.
+/// None if a run is longer than the bytes that are left, or as soon as `each` returns none.
 pub fn runs(runs: &[u8], width: u32, count: u64, mut each: impl FnMut(u32, u64) -> Option<()>) -> Option<()> {
     let (mut rest, mut left) = (Thrift(runs), count);
     while left > 0 {
@@ -38,7 +38,7 @@ pub fn runs(runs: &[u8], width: u32, count: u64, mut each: impl FnMut(u32, u64) 
     Some(())
 }
 
-/// Shows `count` values that are packed without runs.
+/// Calls `each` with `count` values that are packed without runs.
 pub fn packed(
     packed: &[u8],
     width: u32,

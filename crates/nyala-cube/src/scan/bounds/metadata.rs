@@ -1,4 +1,4 @@
-//! Reads footers and page indexes, once each, and lets only sound ones into the cache that all readers share.
+//! Reads footers and page indexes once, and puts only those that pass the checks into the cache that all readers share.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use super::damage::DamagedFile;
 use super::footer::{check_footer, check_index};
 use crate::scan::parquet_files::{trusted, with_months};
 
-/// Read first, in one request: most footers, and the indexes before them, are shorter.
+/// Bytes at the end of a file that are read first, in one request: most footers, and the indexes before them, are shorter.
 const TAIL_BYTES: u64 = 512 << 10;
 /// The length of the footer, and the magic number.
 const END_BYTES: u64 = 8;
 
-/// Footer and page index of a file, from the cache after the first time. `key` names it there.
+/// Footer and page index of a file, from the cache after the first time. `key` is the name of the file in the cache.
 pub async fn sound_metadata(
     store: &dyn ObjectStore,
     file: &ObjectMeta,
@@ -60,7 +60,7 @@ impl<'a> Tail<'a> {
         Ok(Self { store, file, from, bytes })
     }
 
-    /// Bytes of the file, which are read if they are not in the tail.
+    /// Bytes of the file, which are read from the store if they are not in the tail.
     async fn get(&self, range: Range<u64>) -> Result<Bytes> {
         if range.start > range.end || range.end > self.file.size {
             return Err(DamagedFile("a part lies outside of it").into());
@@ -96,7 +96,7 @@ fn of_store(error: object_store::Error) -> ParquetError {
     ParquetError::External(Box::new(error))
 }
 
-/// Where the page indexes are. All that a footer points to lies within the file.
+/// Ranges of the page indexes. An error if the footer points to bytes beyond the file.
 fn indexes_of(metadata: &ParquetMetaData, file_bytes: u64) -> Result<Vec<Range<u64>>> {
     let mut indexes = Vec::new();
     for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
@@ -112,7 +112,7 @@ fn indexes_of(metadata: &ParquetMetaData, file_bytes: u64) -> Result<Vec<Range<u
     Ok(indexes)
 }
 
-/// Where the pages of a column are.
+/// Range of the pages of a column.
 pub fn chunk_of(column: &ColumnChunkMetaData, file_bytes: u64) -> Result<Range<u64>> {
     let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
     let chunk = part(Some(start), Some(column.compressed_size()), file_bytes)?;

@@ -1,15 +1,15 @@
-//! Numbers in the headers of pages.
+//! Checks the numbers in the headers of pages.
 
 use super::damage::DamagedFile;
 use super::thrift::{STRUCT, Thrift};
 
-/// Writers make pages of a megabyte; one value may be longer.
+/// Largest page. Writers make pages of a megabyte, but one value may be longer.
 const MAX_PAGE_BYTES: usize = 512 << 20;
 
 /// Sizes from the headers of a column chunk's pages.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkPages {
-    /// Uncompressed bytes of the dictionary, and of the largest other page: the peak in memory.
+    /// Uncompressed bytes of the dictionary and of the largest other page, which a reader holds at the same time.
     pub held_bytes: usize,
     /// Values of all pages but the dictionary, nulls counted.
     pub values: usize,
@@ -69,7 +69,7 @@ impl Header {
                 (7, STRUCT) => header.dictionary(rest)?,
                 (1 | 4, _) => drop(rest.i32(kind)?),
                 (6, STRUCT) => rest.skip(kind)?,
-                // A reader knows the kind from the number, and would go on from another place.
+                // A reader derives the kind from the number of the field, and would read on from a wrong position.
                 (5..=8, _) => return None,
                 _ => rest.skip(kind)?,
             }

@@ -1,4 +1,4 @@
-//! Numbers that lie, each in a file that is right otherwise.
+//! Files with one wrong number each.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::sync::Arc;
@@ -108,7 +108,7 @@ fn page(encoding: Encoding, count: u32, contents: &[u8]) -> Page {
     }
 }
 
-/// Levels of `count` values that are there, and the values.
+/// A page without nulls: the levels of `count` values, and the values.
 fn present(count: u8, values: &[u8]) -> Vec<u8> {
     [&[2, 0, 0, 0, count << 1, 1], values].concat()
 }

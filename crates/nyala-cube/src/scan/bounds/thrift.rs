@@ -1,4 +1,4 @@
-//! Walks over Thrift's compact protocol without keeping anything. None means damaged bytes.
+//! Reads Thrift's compact protocol without keeping anything. None means damaged bytes.
 
 /// Kinds of fields.
 pub const I8: u8 = 3;
@@ -8,12 +8,12 @@ pub const BINARY: u8 = 8;
 pub const LIST: u8 = 9;
 pub const STRUCT: u8 = 12;
 
-/// Structs in structs; Parquet has seven.
+/// Deepest nesting of structs; Parquet has seven levels.
 const MAX_DEPTH: usize = 32;
-/// A number of 64 bits has so many bytes of 7.
+/// Bytes of a 64-bit number, at 7 bits a byte.
 const MAX_NUMBER_BYTES: usize = 10;
 
-/// A boolean is in the kind of its field.
+/// Whether a field is a boolean, whose value is its kind.
 pub fn is_bool(kind: u8) -> bool {
     matches!(kind, 1 | 2)
 }
@@ -35,7 +35,7 @@ impl<'a> Thrift<'a> {
         Some(*first)
     }
 
-    /// Takes so many bytes.
+    /// Takes `count` bytes.
     pub fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -61,7 +61,7 @@ impl<'a> Thrift<'a> {
         Some((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// The value of a field that must be a number of 32 bits. Readers do not look at the kind, and cut longer numbers off.
+    /// The value of a field that must be a number of 32 bits. Readers do not check the kind, and truncate longer numbers.
     pub fn i32(&mut self, kind: u8) -> Option<i32> {
         if kind != I32 {
             return None;
@@ -69,7 +69,7 @@ impl<'a> Thrift<'a> {
         i32::try_from(self.signed()?).ok()
     }
 
-    /// Shows each field of a struct, by number and kind, to `each`, which must pass over it.
+    /// Calls `each` with the number and the kind of every field of a struct. It must read or skip the value.
     pub fn fields(&mut self, mut each: impl FnMut(&mut Self, i16, u8) -> Option<()>) -> Option<()> {
         let mut id = 0_i16;
         loop {
@@ -86,7 +86,7 @@ impl<'a> Thrift<'a> {
         }
     }
 
-    /// The head of a list. Each of its items has at least one byte, or there are not so many.
+    /// The head of a list. None if the list has more items than bytes are left: each item takes at least one.
     pub fn list(&mut self) -> Option<List> {
         let head = self.byte()?;
         let count = match head >> 4 {
@@ -96,7 +96,7 @@ impl<'a> Thrift<'a> {
         (count <= self.0.len()).then_some(List { kind: head & 0xf, count })
     }
 
-    /// Passes over the value of a field.
+    /// Skips the value of a field.
     pub fn skip(&mut self, kind: u8) -> Option<()> {
         self.skip_within(kind, MAX_DEPTH)
     }
@@ -123,7 +123,7 @@ impl<'a> Thrift<'a> {
         }
     }
 
-    /// An item of a list or a map, where a boolean has a byte.
+    /// Skips an item of a list or a map, where a boolean takes a byte.
     fn skip_item(&mut self, kind: u8, depth: usize) -> Option<()> {
         match kind {
             1 | 2 => self.take(1).map(drop),

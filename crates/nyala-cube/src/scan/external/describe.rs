@@ -69,7 +69,7 @@ pub async fn describe_table(
     let found = look.at(&objects).await?;
     let listed: Vec<FieldRef> = request.columns.fields().iter().cloned().collect();
     let file_columns = match without(&listed, names) {
-        // Only partition columns are listed, if any.
+        // The user listed no columns besides partition columns.
         listed if listed.is_empty() => without(&merged(format, &found)?, names),
         listed => {
             check_listed(&reader, &found, &Schema::new(listed.clone()))?;
@@ -91,7 +91,7 @@ pub async fn describe_table(
     })
 }
 
-/// A Delta table has the columns that its log tells.
+/// Describes a Delta table, whose log has its columns.
 async fn describe_delta(request: TableRequest, location: &Location, reads: &FileReads) -> Result<NewTable> {
     if !request.columns.fields().is_empty() || !request.partition_columns.is_empty() {
         let message = "the log of a Delta table tells its columns, also those that it is partitioned by";

@@ -22,9 +22,9 @@ use crate::scan::merge::{Merged, refusal, twice};
 use crate::scan::parquet_files::columns_of;
 use crate::scan::text_files::{GUESSED_BYTES, HeadOfCsv, columns_of_csv, has_header, whole};
 
-/// Of text files so many are looked into.
+/// Number of text files that are inspected.
 const MAX_GUESSED_FILES: usize = 64;
-/// Rows of a text file that types are guessed from, if no option says otherwise.
+/// Rows of a text file from which types are guessed, unless an option sets another number.
 const GUESSED_ROWS: usize = 1000;
 
 /// One file's columns.
@@ -35,7 +35,7 @@ pub struct ColumnsOfFile {
     columns: Vec<FieldRef>,
 }
 
-/// Looks into files.
+/// Inspects files.
 pub struct Look<'a> {
     pub reader: &'a FileReader,
     pub state: &'a SessionState,
@@ -44,7 +44,7 @@ pub struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// The columns of each file that is looked into.
+    /// The columns of each file that is inspected.
     pub async fn at(&self, files: &[ObjectMeta]) -> Result<Vec<ColumnsOfFile>> {
         let count = match self.reader.format() {
             FileFormat::Parquet => files.len(),
@@ -116,7 +116,7 @@ pub fn merged(format: FileFormat, files: &[ColumnsOfFile]) -> Result<Vec<FieldRe
         all.add(&file.name, &file.columns, otherwise.as_ref())?;
     }
     let settled = |column: FieldRef| match column.data_type() {
-        // Columns without any value.
+        // A column without any value is a text.
         DataType::Null if otherwise.is_some() => Arc::new(Field::new(column.name(), DataType::Utf8, true)),
         _ => column,
     };

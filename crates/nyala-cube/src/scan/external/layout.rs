@@ -1,4 +1,4 @@
-//! Which objects below a location are files of the table, and in which partition folders they lie.
+//! Decides which objects below a location are files of the table, and in which partition folders they are.
 
 use nyala_model::FileFormat;
 use nyala_storage::object::Location;
@@ -13,12 +13,12 @@ use super::pattern::{fits, is_pattern};
 pub struct Layout {
     prefix: Path,
     is_folder: bool,
-    /// Of the path below the prefix; none if the files are told by their format.
+    /// Pattern of the path below the prefix. Without a pattern, the format decides which files belong to the table.
     pattern: Option<Vec<String>>,
     format: FileFormat,
     /// Columns in the names of folders, outermost first.
     partition_columns: Vec<String>,
-    /// Of a Delta table: its log lists the files, and the folder is not listed.
+    /// The Delta table, whose log lists the files; none if the folder is listed.
     delta: Option<DeltaTable>,
 }
 
@@ -47,7 +47,7 @@ impl Layout {
         }
     }
 
-    /// Files that the log of a Delta table tells.
+    /// The files in the log of a Delta table.
     pub fn of_delta(location: &Location, table: DeltaTable) -> Self {
         let prefix = location.path().clone();
         let (is_folder, pattern, partition_columns) = (true, None, Vec::new());
@@ -75,13 +75,13 @@ impl Layout {
         self.is_folder
     }
 
-    /// Whether files of the table may lie at any depth below a folder that so many parts of the pattern lead to.
+    /// Whether files of the table may lie at any depth below a folder that the first `depth` parts of the pattern lead to.
     pub fn is_any_below(&self, depth: usize) -> bool {
         let rest = self.pattern.as_ref().map(|pattern| pattern.get(depth..).unwrap_or_default());
         rest.is_none_or(|rest| rest.first().is_some_and(|part| part == "**"))
     }
 
-    /// Whether a folder fits the part of the pattern at `depth`, and is not its last.
+    /// Whether a folder fits the part of the pattern at `depth`, and another part follows.
     pub fn leads_to(&self, folder: &Path, depth: usize) -> bool {
         let pattern = self.pattern.as_deref().unwrap_or_default();
         let part = pattern.get(depth..=depth).filter(|_| depth + 1 < pattern.len());

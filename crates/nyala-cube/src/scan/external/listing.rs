@@ -26,9 +26,9 @@ use crate::scan::file_reads::FileReads;
 #[derive(Debug, Clone)]
 pub struct Found {
     pub meta: ObjectMeta,
-    /// The folders that it lies in; of a Delta table the values of its partition columns.
+    /// The partition folders of the file; for a Delta table, the values of its partition columns.
     pub folders: Vec<Folder>,
-    /// Rows that are not read.
+    /// Deleted rows, which are not read.
     pub deleted: Option<DeletedRows>,
 }
 
@@ -42,7 +42,7 @@ impl From<&DeltaFile> for Found {
 pub async fn list(store: &dyn ObjectStore, layout: &Layout) -> Result<Vec<Found>> {
     if !layout.is_folder() {
         let file = match store.head(layout.prefix()).await {
-            // The answer to another request has words, which tell a missing bucket from a missing file.
+            // The error of a GET has a text, by which a missing bucket is told from a missing file.
             Err(Error::NotFound { .. }) => {
                 store.get_range(layout.prefix(), 0..1).await.map_err(DataFusionError::from)?;
                 store.head(layout.prefix()).await
@@ -53,7 +53,7 @@ pub async fn list(store: &dyn ObjectStore, layout: &Layout) -> Result<Vec<Found>
         return Ok(vec![Found { meta: file, folders: Vec::new(), deleted: None }]);
     }
     let mut files = Vec::new();
-    // Folders that are still to be listed, and how many parts of the pattern lead to them.
+    // Folders that are still to be listed, each with the number of parts of the pattern that lead to it.
     let mut open = vec![(layout.prefix().clone(), 0)];
     while let Some((folder, depth)) = open.pop() {
         let prefix = Some(&folder).filter(|prefix| !prefix.as_ref().is_empty());
@@ -91,7 +91,7 @@ pub fn partitioned(files: Vec<Found>, partitions: &[FieldRef]) -> Result<Vec<Par
     files.into_iter().map(file).collect()
 }
 
-/// Reads statistics of files, as far as they are not known.
+/// Reads statistics of files that are not in the cache.
 pub struct FileStatistics<'a> {
     pub state: &'a dyn Session,
     pub reads: &'a FileReads,
@@ -159,7 +159,7 @@ pub fn with_statistics(file: PartitionedFile, statistics: Arc<Statistics>) -> Pa
     file
 }
 
-/// What statistics of a file say of some of its rows.
+/// Statistics of some rows of a file, from the statistics of the file.
 fn of_rows(rows: &ParquetRowSelection, file: &Statistics) -> Statistics {
     let mut statistics = file.clone().to_inexact();
     statistics.num_rows = Precision::Exact(rows.selection().row_count());

@@ -1,5 +1,4 @@
-//! Lists of files in remote stores. Those in use are asked for again in the background, so that statements do not wait for
-//! them.
+//! Lists of files in remote stores. Lists in use are renewed in the background, so that statements do not wait for stores.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,11 +16,11 @@ use super::delta::DeltaLogs;
 use super::layout::Layout;
 use super::listing::{Found, list};
 
-/// So many lists are kept.
+/// Above this number of lists, the expired ones are dropped.
 const MAX_LISTS: usize = 10_000;
-/// A list that no statement used for so long is not asked for again.
+/// A list that no statement used for this time is not renewed.
 const IDLE: Duration = Duration::from_secs(600);
-/// Lists that are asked for at the same time in the background.
+/// Lists that are renewed at the same time in the background.
 const AT_ONCE: usize = 8;
 
 /// A layout in the store with this URL.
@@ -69,7 +68,7 @@ impl fmt::Debug for FileLists {
 }
 
 impl FileLists {
-    /// Lists are used for so long after they were asked for. On a runtime, those in use are asked for again in time.
+    /// Lists are valid for this time. On a runtime, lists in use are renewed before they expire.
     pub fn new(valid_for: Duration) -> Arc<Self> {
         let lists = Arc::new(Self { lists: Mutex::default(), logs: DeltaLogs::default(), valid_for });
         if let (Ok(runtime), false) = (Handle::try_current(), valid_for.is_zero()) {
@@ -82,7 +81,7 @@ impl FileLists {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The data files of a layout, as they were a short time ago at the most. `anew` asks the store in any case.
+    /// The data files of a layout, from a list that is still valid. `anew` asks the store in any case.
     pub async fn get(
         &self,
         (url, store): (&str, &Arc<dyn ObjectStore>),
@@ -109,7 +108,7 @@ impl FileLists {
         }
     }
 
-    /// The log of Delta tables.
+    /// The logs of Delta tables.
     pub fn logs(&self) -> &DeltaLogs {
         &self.logs
     }
@@ -137,7 +136,7 @@ impl FileLists {
         self.lock().clear();
     }
 
-    /// Asks for all lists in use, and drops the others.
+    /// Renews all lists in use, and drops the others.
     async fn ask(&self) {
         let used: Vec<(Place, Arc<dyn ObjectStore>)> = {
             let mut lists = self.lock();
@@ -151,7 +150,7 @@ impl FileLists {
 
     async fn ask_for(&self, place: Place, store: Arc<dyn ObjectStore>) {
         let listed = Listed::begin();
-        // After a failure the statement that wants the list asks, and gets the error.
+        // If the store fails, the next statement that needs the list asks again and gets the error.
         if listed.get(self, (&place.0, &store), &place.1).await.is_ok()
             && let Some(known) = self.lock().get_mut(&place)
             && known.listed.began < listed.began
@@ -161,7 +160,7 @@ impl FileLists {
     }
 }
 
-/// Asks for lists in use at intervals, until they are dropped.
+/// Renews lists in use at intervals, until the lists are dropped.
 async fn ask_again(lists: Weak<FileLists>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;

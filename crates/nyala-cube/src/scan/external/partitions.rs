@@ -33,7 +33,7 @@ pub fn value_of(column: &str, text: &str, data_type: &DataType) -> Result<Scalar
     })
 }
 
-/// Times as PostgreSQL reads them, which have no zone but that of their column.
+/// A time as PostgreSQL reads it. The text has no zone; the column may have one.
 fn time_of(text: &str, data_type: &DataType) -> Option<ScalarValue> {
     let DataType::Timestamp(unit, zone) = data_type else { return None };
     let reader = zone.as_deref().map(str::parse).transpose().ok()?;
@@ -65,7 +65,7 @@ fn looks_like(text: &str, kind: &DataType) -> bool {
     is_written && value_of("", text, kind).is_ok()
 }
 
-/// Whether it is written as `2024-01-31`.
+/// Whether a text is a date as `2024-01-31`.
 fn is_date(text: &str) -> bool {
     let mut parts = text.split('-').map(|part| (part.len(), part.bytes().all(|byte| byte.is_ascii_digit())));
     [4, 2, 2].iter().all(|length| parts.next() == Some((*length, true))) && parts.next().is_none()

@@ -15,14 +15,14 @@ pub fn fits(pattern: &[String], parts: &[&str]) -> bool {
     fits_name(first, part) && fits(rest, others)
 }
 
-/// Whether a name fits a pattern. Notes of other programs are found only by patterns that begin as they do.
+/// Whether a name fits a pattern. Hidden files of other programs fit only a pattern that begins with the same sign.
 fn fits_name(pattern: &str, name: &str) -> bool {
     let is_note = name.starts_with('.') || (name.starts_with('_') && !name.contains('='));
     let begins = name.chars().next().is_some_and(|first| pattern.starts_with(first));
     (begins || !is_note) && matches(&pattern.chars().collect::<Vec<_>>(), &name.chars().collect::<Vec<_>>())
 }
 
-/// Takes one step back at the last `*` where the rest does not fit, so that no pattern takes long.
+/// If the rest does not fit, goes back to the last `*` only, so that no pattern takes long.
 fn matches(pattern: &[char], name: &[char]) -> bool {
     let (mut at, mut place, mut star) = (0, 0, None);
     while place < name.len() {

@@ -1,4 +1,4 @@
-//! Conditions on partition columns, which decide about files before any is opened.
+//! Conditions on partition columns, which exclude files before these are opened.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, Volatility};
 use datafusion::physical_expr::create_physical_expr;
 
-/// Whether a condition is about partition columns alone, so that a file fits as a whole or not at all.
+/// Whether a condition reads partition columns only, so that it holds for a whole file or for no row of it.
 pub fn is_about(expr: &Expr, partitions: &[FieldRef]) -> bool {
     let (mut fits, mut columns) = (true, 0);
     let walked = expr.apply(|part| {

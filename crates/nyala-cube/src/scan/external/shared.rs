@@ -74,7 +74,7 @@ impl<'a> SharedScan<'a> {
         files.map(|(file, bytes)| (file.object_meta.size == bytes).then_some(file)).collect()
     }
 
-    /// The same scan of other parts of its files.
+    /// This scan of other parts of its files.
     pub fn with_files(&self, groups: Vec<Vec<PartitionedFile>>) -> Arc<dyn ExecutionPlan> {
         let groups = groups.into_iter().map(FileGroup::new).collect();
         let mut config = self.config.clone();

@@ -77,7 +77,7 @@ impl ExternalTable {
         Ok(Self { entry, reader, layout, store: store_url(&location)?, columns, fingerprint })
     }
 
-    /// The files as they lie there now, in no order.
+    /// The files as the store lists them now, in no order.
     pub(in crate::scan) async fn files(
         &self,
         state: &SessionState,
@@ -86,7 +86,7 @@ impl ExternalTable {
         Ok(self.listed(state, &[], statistics, true).await?)
     }
 
-    /// Its files in a remote store, as they lie there now; none of a local one.
+    /// The table's files in a remote store, as they are now; none of a local store.
     pub async fn remote_files(&self) -> Result<Vec<CachedFile>> {
         let reads = self.reader.reads();
         if !reads.opened().is_remote() {
@@ -125,7 +125,7 @@ impl ExternalTable {
         &self.entry
     }
 
-    /// Fails if the log of a Delta table tells other columns than when the table was created.
+    /// Fails if the log of a Delta table has other columns than when the table was created.
     async fn check_log(&self) -> Result<()> {
         let Some(table) = self.layout.delta() else { return Ok(()) };
         let columns = self.reader.reads().delta_columns(table).await?;
@@ -142,9 +142,9 @@ impl ExternalTable {
         self.reader.reads().opened().is_remote()
     }
 
-    /// Notes the table at its files in buckets, because other nodes may read them.
+    /// Marks files in buckets with the name of the table, because other nodes may read them.
     fn marked(&self, mut files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
-        // A file that a statement names has no entry that another node could find.
+        // Other nodes could not find the entry of a file that a statement names by its location.
         let is_known = !self.entry.name.schema.is_empty();
         if is_known && self.reader.format() == FileFormat::Parquet && self.is_shared() {
             let table = Arc::new(SharedFileOf(self.entry.name.clone()));

@@ -20,17 +20,17 @@ use super::load::Request;
 
 /// Unit of weight in the cache, which counts in 32 bits.
 const WEIGHT_BYTES: usize = 1024;
-/// One cuboid may take this part of the budget, or as much as no other uses or is being loaded into: one dashboard must not push
-/// out all others.
+/// One cuboid may take this part of the budget, or all memory that is neither used nor reserved by other loads: one dashboard
+/// must not evict all others.
 const MAX_PART: usize = 4;
-/// Once this share of the budget is used, in per cent, a load will push something out.
+/// While less than this share of the budget is used, in per cent, a load evicts nothing.
 const ROOMY_PERCENT: usize = 90;
 /// A cuboid that did not get in, or could not be read, is not tried again for this long; one for which
 /// there is no room must be asked for twice within it.
 const MEMORY_OF_LOADS: Duration = Duration::from_secs(60);
-/// How many such cuboids are remembered.
+/// Number of such cuboids that are remembered.
 const REMEMBERED: u64 = 10_000;
-/// A cuboid that no query asked for in this time gives its memory back, of a dropped cube for instance.
+/// A cuboid that no query asked for in this time is evicted, for instance one of a dropped cube.
 const IDLE: Duration = Duration::from_secs(3600);
 /// One load at a time for this many threads.
 const THREADS_PER_LOAD: usize = 4;
@@ -40,7 +40,7 @@ const THREADS_PER_LOAD: usize = 4;
 pub struct CuboidKey {
     /// Path of its first file. Files are never replaced.
     pub path: String,
-    /// Tells which column has which position.
+    /// A hash of the columns in their order.
     pub layout: u64,
 }
 
@@ -50,21 +50,21 @@ pub struct CuboidKey {
 /// does not flush the ones that dashboards use.
 pub struct HotCuboids {
     cuboids: Cache<CuboidKey, Arc<HotCuboid>, DefaultHashBuilder>,
-    /// Not to be tried for a while.
+    /// Cuboids that are not loaded for a while, because a load failed or was too large.
     refused: Cache<CuboidKey, ()>,
-    /// Asked for once while there was no room.
+    /// Cuboids that were asked for once while there was no room.
     asked: Cache<CuboidKey, ()>,
-    /// Being loaded, with the bytes reserved for each: each once, and few at a time. Held for a look-up only.
+    /// Loads under way, with the bytes reserved for each: one load of a cuboid, and few at a time. Locked for look-ups only.
     loading: Mutex<HashMap<CuboidKey, usize>>,
     most_loads: usize,
     budget_bytes: usize,
     runtime: Handle,
     counts: Arc<Counts>,
-    /// Where cuboids are kept for which there is no room; none if there is no other node.
+    /// Tells which nodes keep the cuboids for which there is no room here; none if this is the only node.
     homes: OnceLock<Arc<dyn CuboidHomes>>,
 }
 
-/// Which of several nodes keeps a cuboid in memory when it has not room for all.
+/// Decides which of several nodes keeps a cuboid in memory, where one node has not room for all.
 pub trait CuboidHomes: fmt::Debug + Send + Sync {
     /// The other node that keeps the cuboid with this name; none if this one does.
     fn elsewhere(&self, cuboid: &str) -> Option<NodeId>;
@@ -88,11 +88,11 @@ pub struct HotStats {
     pub misses: u64,
     /// Loads under way.
     pub loading: u64,
-    /// Loads that ended well.
+    /// Loads that succeeded.
     pub loads: u64,
     /// Loads that ended with an error.
     pub failures: u64,
-    /// Cuboids put out for others, or not let in for them.
+    /// Cuboids that were evicted or not admitted, because others are used more.
     pub evictions: u64,
     /// Cuboids in memory.
     pub cuboids: u64,
@@ -119,7 +119,7 @@ pub struct Source {
 }
 
 impl HotCuboids {
-    /// A cache of at most `budget_bytes`, which loads on `runtime`; none if that is 0.
+    /// A cache of at most `budget_bytes`, which loads on `runtime`; none if the budget is 0.
     pub fn new(budget_bytes: usize, threads: usize, runtime: Handle) -> Option<Arc<Self>> {
         if budget_bytes == 0 {
             return None;
@@ -150,7 +150,7 @@ impl HotCuboids {
         }))
     }
 
-    /// From now on, cuboids for which there is no room are left to the nodes that keep them.
+    /// Sets the nodes to which cuboids are left when there is no room here.
     pub fn keep_at_homes(&self, homes: Arc<dyn CuboidHomes>) {
         // Set once, when the engine is open.
         let _ = self.homes.set(homes);
@@ -163,7 +163,7 @@ impl HotCuboids {
         cuboid: impl FnOnce() -> String,
     ) -> Option<NodeId> {
         let homes = self.homes.get()?;
-        // A large one may not get in before it is full.
+        // A large cuboid may be refused before memory is full.
         let has_room = self.is_roomy() && !self.refused.contains_key(key);
         if has_room { None } else { homes.elsewhere(&cuboid()) }
     }
@@ -184,15 +184,15 @@ impl HotCuboids {
         }
     }
 
-    /// The cuboid, if all `wanted` columns of it are in memory. It starts no load of absent ones.
+    /// The cuboid, if all `wanted` columns of it are in memory. This starts no load of missing columns.
     pub(super) fn peek(&self, key: &CuboidKey, wanted: &[usize]) -> Option<Arc<HotCuboid>> {
         self.cuboids.get(key).filter(|cuboid| cuboid.has(wanted)).inspect(|_| {
             self.counts.hits.fetch_add(1, Ordering::Relaxed);
         })
     }
 
-    /// Starts to load the absent columns, if that is worth it now. No query waits for it, and if it fails
-    /// only the log tells.
+    /// Starts to load the absent columns, if that is worth it now. No query waits for the load, and only the log tells if it
+    /// fails.
     pub fn load(
         self: &Arc<Self>,
         key: &CuboidKey,
@@ -264,13 +264,13 @@ impl HotCuboids {
         self.free_bytes() > 0
     }
 
-    /// Memory that can be used before a load pushes something out.
+    /// Memory that can be used before a load evicts a cuboid.
     fn free_bytes(&self) -> usize {
         let used = usize::try_from(self.cuboids.weighted_size()).unwrap_or(usize::MAX);
         (self.budget_bytes / 100 * ROOMY_PERCENT).saturating_sub(used.saturating_mul(WEIGHT_BYTES))
     }
 
-    /// When memory is full most loads would be thrown away. Then one query is not enough.
+    /// Whether a load is likely to be kept: always while there is room, and from the second query on when memory is full.
     fn is_worth_loading(&self, key: &CuboidKey) -> bool {
         if self.is_roomy() {
             return true;
@@ -285,7 +285,7 @@ fn weight(cuboid: &HotCuboid) -> u32 {
     u32::try_from(cuboid.bytes() / WEIGHT_BYTES + 1).unwrap_or(u32::MAX)
 }
 
-/// A load that is under way until this is dropped.
+/// A load under way, until this is dropped.
 struct Loading {
     hot: Arc<HotCuboids>,
     key: CuboidKey,
@@ -308,7 +308,7 @@ impl Loading {
         true
     }
 
-    /// Puts the cuboid into memory, where so many bytes of it are already.
+    /// Puts the cuboid into memory, where `held` bytes of it are already.
     fn finish(&mut self, cuboid: HotCuboid, held: usize) {
         // The columns from before count too: without this, columns would add up beyond every limit.
         if !self.reserve(cuboid.bytes(), held) {
@@ -328,7 +328,7 @@ impl Loading {
 }
 
 impl Drop for Loading {
-    /// Also after a panic of the load.
+    /// Ends the load, also after a panic.
     fn drop(&mut self) {
         self.hot.loading.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
         if !self.kept {
@@ -348,7 +348,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Each of two loads that began together was allowed all free memory.
+    /// The two loads would each be allowed all free memory, since they began together.
     #[tokio::test]
     async fn two_large_cuboids_do_not_both_get_the_memory_that_is_free() {
         // 90,000 bytes are free, and a load always gets 25,000.

@@ -14,7 +14,7 @@ use super::dictionary::{DictionaryBuilder, is_repeating};
 use super::sorted::Sorted;
 use super::stored::{Stored, compact};
 
-/// Rows that share a minimum and a maximum: the least that a query reads. Smaller blocks are skipped more
+/// Rows of a block, which share a minimum and a maximum: a query reads at least one block. Smaller blocks are skipped more
 /// precisely, and cost more statistics.
 pub const BLOCK_ROWS: usize = 512;
 
@@ -24,12 +24,12 @@ pub struct HotColumn {
     pub stored: Stored,
     /// Statistics of each block. Only dimensions have them: no query filters by states.
     pub blocks: Option<BlockStatistics>,
-    /// Where dimensions are sorted well enough.
+    /// How a dimension is sorted, if its order helps to find rows.
     sorted: Option<Sorted>,
     pub bytes: usize,
 }
 
-/// A value for each block.
+/// Statistics of the blocks: each array has a value for every block.
 #[derive(Debug)]
 pub struct BlockStatistics {
     pub min: ArrayRef,
@@ -52,7 +52,7 @@ pub struct ColumnBuilder {
     extremes: Option<Extremes>,
 }
 
-/// The values so far: numbered by a dictionary while they repeat, and as they came once they do not.
+/// The values so far: keys into a dictionary as long as the dictionary pays, and otherwise the values themselves.
 enum Values {
     Folded(DictionaryBuilder),
     Plain(Vec<ArrayRef>),
@@ -66,7 +66,7 @@ struct Extremes {
 }
 
 impl ColumnBuilder {
-    /// Of a column that has `rows` values in the end.
+    /// A builder for a column that will have `rows` values.
     pub fn new(data_type: &DataType, dimension: bool, rows: usize) -> Self {
         let extremes = (dimension && is_repeating(data_type)).then(Extremes::default);
         let folder = DictionaryBuilder::new(data_type, dimension, rows);
@@ -77,7 +77,7 @@ impl ColumnBuilder {
     /// Adds the next values, a whole number of blocks unless they are the last.
     pub fn push(&mut self, values: ArrayRef) -> Result<()> {
         if self.extremes.as_mut().is_some_and(|extremes| extremes.add(&values).is_err()) {
-            // Without them no block is skipped, which is slower and as right.
+            // Without statistics no block is skipped, which is slower but correct.
             self.extremes = None;
         }
         match &mut self.values {
@@ -183,7 +183,7 @@ mod tests {
     fn column(values: &ArrayRef) -> HotColumn {
         let mut builder = ColumnBuilder::new(values.data_type(), true, values.len());
         for start in (0..values.len()).step_by(PART_ROWS) {
-            // A load gives parts that own their values.
+            // Copied, because a load gives parts that own their values, too.
             let rows = u32::try_from(PART_ROWS.min(values.len() - start)).unwrap();
             let part = values.slice(start, rows as usize);
             builder.push(take(&part, &UInt32Array::from_iter_values(0..rows), None).unwrap()).unwrap();
@@ -220,7 +220,7 @@ mod tests {
         check(Arc::new((0..rows).map(|i| Some(i as i64)).collect::<Int64Array>()), 3);
         check(Arc::new((0..rows).map(|i| Some(i as i64 * 1_000_000)).collect::<Int64Array>()), 9);
         check(Arc::new((0..rows).map(|i| Some(i as f64 / 3.0)).collect::<Float64Array>()), 9);
-        // The first parts repeat.
+        // The first half has one value, so that a dictionary pays at first.
         check(Arc::new((0..rows).map(|i| Some(i.max(rows / 2) as i64)).collect::<Int64Array>()), 3);
         check(Arc::new((0..rows).map(|_| None).collect::<Int64Array>()), 2);
     }
@@ -267,12 +267,12 @@ mod tests {
     fn keys_are_looked_up_among_several_ranges() {
         let value = |i: usize| (i % 17 != 3).then_some(i as i64 % 300);
         let column = column(&(Arc::new((0..9_000).map(value).collect::<Int64Array>()) as ArrayRef));
-        // NULL too, which is the last of the values.
+        // NULL is wanted, too. It is the last of the values.
         let wanted = |value: Option<i64>| value.is_none_or(|value| value % 50 < 7);
         let found = |values: &ArrayRef| {
             Some(Keys::of(&values.as_primitive::<Int64Type>().iter().map(wanted).collect()))
         };
-        // Of many rows in a table of the 301 keys, of few one by one.
+        // For many rows, the 301 keys are looked up in a table; for few rows, one by one.
         for ranges in [vec![0..9_000], vec![5..700, 800..1900], vec![3..40], vec![37..38, 54..55]] {
             let expected = ranges.iter().cloned().flatten().map(|row| wanted(value(row)));
             let held = column.stored.holds(&Selection::ranges(&ranges), found, |_| None).unwrap();

@@ -1,4 +1,4 @@
-//! A filter taken apart, and which rows of a cuboid its parts leave.
+//! The conditions of a filter, and the rows of a cuboid that they keep.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use super::selection::Selection;
 use super::sorted::Sorted;
 use super::values::{NoValues, Values};
 
-/// More rows than this are worth a look at the extremes of their blocks.
+/// With more rows than this, the extremes of blocks are checked first.
 const FEW_ROWS: usize = 16_384;
 
-/// Conditions that all hold of the rows that a filter keeps.
+/// The conditions of a filter. It keeps a row if all of them hold.
 #[derive(Debug, Clone)]
 pub struct Conditions {
     all: Vec<Condition>,
@@ -41,16 +41,16 @@ pub struct Conditions {
     columns: Arc<[usize]>,
 }
 
-/// One of them, over the columns alone that it looks at: mostly one.
+/// One condition, over only the columns that it reads: mostly one.
 #[derive(Debug, Clone)]
 struct Condition {
-    /// The places of these columns in the schema of the filter.
+    /// Positions of these columns in the schema of the filter.
     places: Vec<usize>,
     alone: SchemaRef,
     expr: Arc<dyn PhysicalExpr>,
 }
 
-/// Which conditions hold of all rows that are left of all cuboids looked at.
+/// For each condition, whether it holds for all remaining rows of all cuboids so far.
 #[derive(Debug)]
 pub struct Decided(Vec<bool>);
 
@@ -102,8 +102,8 @@ impl Conditions {
             }
             let kept = match search(condition.expr.as_ref(), given, values) {
                 Some(kept) => kept,
-                // Few rows are evaluated sooner than many values, and a condition without a search seldom keeps few
-                // ranges of keys.
+                // Few rows are evaluated faster than many values, and a condition without a search seldom keeps few ranges of
+                // keys.
                 None if rows < values.len() || matches!(sorted, Sorted::SortedRanges(_)) => continue,
                 // A condition that cannot be decided by value is evaluated on the rows.
                 None => match condition.with(given)?.decide(values) {
@@ -136,13 +136,13 @@ impl Conditions {
         Ok((!all.is_empty()).then(|| Self { all, schema: Arc::clone(schema), columns: Arc::clone(columns) }))
     }
 
-    /// All of them as one, over the columns of the filter.
+    /// All conditions as one, over the columns of the filter.
     pub(super) fn whole(&self) -> Result<Arc<dyn PhysicalExpr>> {
         let all = self.all.iter().map(|condition| condition.over(&self.schema));
         Ok(physical_conjunction(all.collect::<Result<Vec<_>>>()?))
     }
 
-    /// Each of them.
+    /// The conditions, one by one.
     pub(super) fn exprs(&self) -> impl Iterator<Item = &Arc<dyn PhysicalExpr>> {
         self.all.iter().map(|condition| &condition.expr)
     }
@@ -161,7 +161,7 @@ impl Conditions {
         Ok(rows)
     }
 
-    /// Keys and values of the only column that a condition looks at, and how it is sorted.
+    /// Keys and values of a condition's only column, and how the column is sorted.
     fn sorted_by<'a>(
         &self,
         condition: &Condition,
@@ -198,9 +198,9 @@ impl Condition {
         over.data()
     }
 
-    /// For which of some values of its only column it holds, without nulls; none if that cannot be said.
+    /// For which values of its only column the condition holds, without nulls; none if it cannot be evaluated on values.
     fn decide(&self, values: &ArrayRef) -> Option<BooleanArray> {
-        // An error may be of a value that no row has which the query wants.
+        // An error may come from a value that only unwanted rows have, so it counts as undecided.
         if is_volatile(&self.expr) {
             None
         } else {
@@ -208,7 +208,7 @@ impl Condition {
         }
     }
 
-    /// For which of `rows` it holds.
+    /// For which of `rows` the condition holds.
     fn holds(&self, cuboid: &HotCuboid, columns: &[usize], rows: &Selection) -> Result<BooleanArray> {
         let positions = self.places.iter().filter_map(|place| columns.get(*place).copied());
         let positions: Vec<usize> = positions.collect();
@@ -228,7 +228,7 @@ impl Condition {
         let rows = RecordBatch::try_new_with_options(Arc::clone(&self.alone), columns, &options)?;
         let kept = self.expr.evaluate(&rows)?.into_array(rows.num_rows())?;
         let kept = as_boolean_array(&kept)?;
-        // Unknown is not true.
+        // A condition that is null does not hold.
         Ok(if kept.null_count() == 0 { kept.clone() } else { prep_null_mask_filter(kept) })
     }
 }

@@ -17,7 +17,7 @@ use super::selection::Selection;
 #[derive(Debug)]
 pub struct HotCuboid {
     rows: usize,
-    /// By position in the schema of the cuboid.
+    /// The columns by position in the schema of the cuboid.
     columns: BTreeMap<usize, Arc<HotColumn>>,
 }
 
@@ -43,12 +43,12 @@ impl HotCuboid {
         self.columns.get(&position)
     }
 
-    /// The `wanted` columns that are not here.
+    /// The `wanted` columns that are not in memory.
     pub fn missing(&self, wanted: &[usize]) -> Vec<usize> {
         wanted.iter().filter(|position| !self.columns.contains_key(position)).copied().collect()
     }
 
-    /// Whether all of `wanted` are here.
+    /// Whether all `wanted` columns are in memory.
     pub fn has(&self, wanted: &[usize]) -> bool {
         wanted.iter().all(|position| self.columns.contains_key(position))
     }
@@ -85,7 +85,7 @@ impl HotCuboid {
         Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
     }
 
-    /// A column that is certainly here.
+    /// A column that must be in memory.
     pub fn stored(&self, position: usize) -> Result<&Arc<HotColumn>> {
         let column = self.column(position);
         column.ok_or_else(|| internal_datafusion_err!("a hot cuboid lacks column {position}"))

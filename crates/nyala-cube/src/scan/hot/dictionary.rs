@@ -16,14 +16,14 @@ use super::stored::{Stored, compact};
 
 /// A dictionary pays if each of its values stands for this many rows on average.
 const REPETITION: usize = 4;
-/// Most different texts: each takes some memory while they are being numbered.
+/// Largest number of different texts: each takes memory while the dictionary is built.
 const MAX_TEXTS: usize = 1 << 18;
-/// Most different numbers of a dimension: their keys shall be shorter than they are.
+/// Largest number of different numbers of a dimension: their keys must be shorter than the numbers.
 const MAX_NUMBERS: usize = 1 << 16;
-/// Most different numbers of a measure, which are read more than compared.
+/// Largest number of different numbers of a measure, which is read more than it is compared.
 const MAX_MEASURES: usize = 1 << 8;
 
-/// A dictionary in the making: the values of a column as keys into its distinct values, NULL being one of them.
+/// Builds a dictionary: the keys of a column's values, and the distinct values, of which NULL is one.
 pub struct DictionaryBuilder {
     keys: Vec<u32>,
     values: Vec<ScalarValue>,
@@ -34,7 +34,7 @@ pub struct DictionaryBuilder {
 }
 
 impl DictionaryBuilder {
-    /// For a column of `rows`, if its type is one with repeated values.
+    /// A builder for a column of `rows` values; none if values of its type seldom repeat.
     pub fn new(data_type: &DataType, dimension: bool, rows: usize) -> Option<Self> {
         let most = match data_type {
             _ if !is_repeating(data_type) => return None,
@@ -47,7 +47,7 @@ impl DictionaryBuilder {
         Some(Self { keys, values, value_bytes: 0, known, most })
     }
 
-    /// Takes the next values, unless there are too many different ones then for it to pay.
+    /// Adds values; false, without adding them, if the column then has too many different ones for a dictionary to pay.
     pub fn add(&mut self, values: &ArrayRef) -> Result<bool> {
         let Some(numbered) = Numbered::of(values, self.most) else { return Ok(false) };
         let mut keys = Vec::with_capacity(numbered.firsts.len());
@@ -99,7 +99,7 @@ impl DictionaryBuilder {
     }
 }
 
-/// The same with the values in ascending order, NULL at the end.
+/// The keys and values after sorting the values in ascending order, NULL at the end.
 fn in_order(mut keys: Vec<u32>, values: ArrayRef) -> Result<(Vec<u32>, ArrayRef)> {
     let order = sort_to_indices(&values, Some(SortOptions { descending: false, nulls_first: false }), None)?;
     let mut ranks = vec![0_u32; values.len()];
@@ -114,7 +114,7 @@ fn in_order(mut keys: Vec<u32>, values: ArrayRef) -> Result<(Vec<u32>, ArrayRef)
     Ok((keys, take(&values, &order, None)?))
 }
 
-/// Equal values of an array by equal numbers, and for each number the first row that has its value.
+/// The values of an array as numbers, equal for equal values, and for each number the first row with its value.
 struct Numbered {
     keys: Vec<u32>,
     firsts: Vec<usize>,
@@ -163,8 +163,8 @@ impl Numbered {
     }
 }
 
-/// Types of dimensions, mostly, for which a dictionary may pay. Their extremes bound every value in the sense of every
-/// comparison; floating-point numbers are not among them, because of NaN.
+/// Whether a dictionary may pay for values of the type, mostly a dimension's. The extremes of such values bound them in every
+/// comparison; floating-point numbers are not of such a type, because of NaN.
 pub fn is_repeating(data_type: &DataType) -> bool {
     data_type.is_integer()
         || is_text(data_type)

@@ -40,10 +40,10 @@ pub struct HotScan {
     pub keys: Vec<CuboidKey>,
     /// Positions in the schema of the cuboids of the columns that are read.
     pub columns: Vec<usize>,
-    /// Those columns.
+    /// Schema of those columns.
     pub schema: SchemaRef,
     pub batch_rows: usize,
-    /// Parts that a large scan is divided into.
+    /// Number of partitions of a large scan.
     pub partitions: usize,
 }
 
@@ -58,32 +58,32 @@ struct Piece {
     rows: usize,
 }
 
-/// Gives rows of cuboids from memory.
+/// Scans cuboids in memory.
 #[derive(Debug)]
 pub struct HotCuboidExec {
     scan: Arc<HotScan>,
     filter: Option<Conditions>,
-    /// Positions of the columns it gives, in the schema of the cuboids.
+    /// Positions of the output columns in the schema of the cuboids.
     output: Arc<[usize]>,
     schema: SchemaRef,
     partitions: Vec<Vec<Piece>>,
-    /// Rows it reads, and rows there would be without skipping.
+    /// Rows that are read, and rows that would be read without skipping.
     rows: usize,
     total: usize,
-    /// Whether that is known already. A plan without values chooses its rows when it gets them.
+    /// Whether these counts are known. A plan without values chooses its rows when it gets the values.
     is_counted: bool,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl HotCuboidExec {
-    /// A scan that chooses its rows once its parameters have values. It has none yet, and says so as a guess: an
-    /// optimizer that relied on an exact count would leave out limits, and take counts for 0.
+    /// A scan that chooses its rows once its parameters have values. Until then it has no rows, and gives that count as an estimate:
+    /// an optimizer that relied on an exact count would drop limits, and answer counts with 0.
     pub fn without_values(scan: Arc<HotScan>) -> Self {
         Self { is_counted: false, ..Self::new(scan, Vec::new()) }
     }
 
-    /// A scan of cuboids in memory. Few rows come in one partition, many in several.
+    /// A scan of cuboids in memory. Few rows are in one partition, many in several.
     pub fn new(scan: Arc<HotScan>, held: Held) -> Self {
         let total = held.iter().map(|(cuboid, _)| cuboid.rows()).sum();
         let pieces: Vec<Piece> =
@@ -105,7 +105,7 @@ impl HotCuboidExec {
         }
     }
 
-    /// The same scan with the work of a filter above it; none if that does more than choose rows and columns.
+    /// The scan with the work of a filter above it; none if the filter does more than choose rows and columns.
     pub fn with_filter(&self, filter: &FilterExec) -> Result<Option<Self>> {
         if self.filter.is_some() || filter.fetch().is_some() {
             return Ok(None);
@@ -116,7 +116,7 @@ impl HotCuboidExec {
             None => Arc::clone(&self.output),
         };
         let schema = filter.schema();
-        // Columns that the filter makes constant stay so.
+        // Equivalences of the filter, such as constant columns, are kept.
         let properties = properties(filter.properties().eq_properties.clone(), self.partitions.len());
         Ok(Some(Self {
             filter: Some(rows),
@@ -127,8 +127,8 @@ impl HotCuboidExec {
         }))
     }
 
-    /// The scan with the values `given` in the place of its filter's parameters, over the present contents of memory.
-    /// None if a cuboid is not there, or if there is so much that the work should be divided: then plan anew.
+    /// The scan with the values `given` in the place of its filter's parameters, over the present contents of memory. None if a
+    /// cuboid is not in memory, or if so many rows are left that the work should be divided: then the query is planned anew.
     pub fn refiltered(&self, given: &dyn Values) -> Result<Option<Self>> {
         let scan = &self.scan;
         let conditions = self.filter.as_ref();
@@ -158,7 +158,7 @@ impl HotCuboidExec {
         Ok(Some(Self { filter, rows, total, is_counted: true, ..self.fresh(vec![pieces]) }))
     }
 
-    /// Positions of the columns it gives, in the schema of the cuboids.
+    /// Positions of the output columns in the schema of the cuboids.
     pub(super) fn output(&self) -> &[usize] {
         &self.output
     }
@@ -168,23 +168,23 @@ impl HotCuboidExec {
         self.scan.keys.len()
     }
 
-    /// Whether there is so little that all of it may be taken at once: where work is never divided one partition has
-    /// whole cuboids.
+    /// Whether there are so few rows that all may be read at once: where work is never divided, one partition has whole
+    /// cuboids.
     pub(super) fn is_little(&self) -> bool {
         self.partitions.len() <= 1 && self.rows <= SINGLE_PARTITION_ROWS
     }
 
-    /// Most rows it gives.
+    /// Largest number of rows of the output.
     pub(super) fn most_rows(&self) -> usize {
         self.rows
     }
 
-    /// The first cuboid of which there are rows; none if there are no rows.
+    /// The first cuboid of which rows are read; none if no rows are read.
     pub(super) fn cuboid(&self) -> Option<&Arc<HotCuboid>> {
         self.partitions.iter().flatten().map(|piece| &piece.cuboid).next()
     }
 
-    /// The rows of that cuboid that it gives, all at once.
+    /// The rows of that cuboid in the output, all at once.
     pub(super) fn kept(&self) -> Result<Selection> {
         let measured = OperatorMetrics::new(&self.metrics, 0);
         let _timer = measured.elapsed.timer();
@@ -199,7 +199,7 @@ impl HotCuboidExec {
         Ok(kept)
     }
 
-    /// The same scan of other rows, without a filter.
+    /// The scan of other rows, without a filter.
     fn fresh(&self, partitions: Vec<Vec<Piece>>) -> Self {
         Self {
             scan: Arc::clone(&self.scan),
@@ -236,7 +236,7 @@ impl Piece {
         }
     }
 
-    /// The rows that `filter` keeps; none if it keeps none.
+    /// The columns `output` of the rows that `filter` keeps; none if it keeps no row.
     fn read(
         &self,
         filter: Option<&Conditions>,
@@ -251,8 +251,8 @@ impl Piece {
     }
 }
 
-/// Ranges that fit in one batch come in one: the fixed cost of each operator for a batch is higher than that
-/// of copying a few rows.
+/// Joins ranges that fit into one batch: the fixed cost of a batch in each operator is higher than the cost of copying a
+/// few rows.
 fn gather(cuboid: &Arc<HotCuboid>, ranges: Vec<Range<usize>>, most: usize) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     for range in ranges {
@@ -270,7 +270,7 @@ fn gather(cuboid: &Arc<HotCuboid>, ranges: Vec<Range<usize>>, most: usize) -> Ve
     pieces
 }
 
-/// Neighbours stay together; every part has about as many rows.
+/// Divides pieces into parts of about as many rows each. Neighbours stay together.
 fn divide(pieces: Vec<Piece>, rows: usize, parts: usize) -> Vec<Vec<Piece>> {
     let share = rows.div_ceil(parts.max(1)).max(1);
     let mut divided = vec![Vec::new()];
@@ -362,7 +362,7 @@ impl ExecutionPlan for HotCuboidExec {
             if let Some(Ok(batch)) = &batch {
                 measured.output_rows.add(batch.num_rows());
             }
-            // A piece without a row is given all the same: the stream looks up after each.
+            // A piece without rows gives an empty batch, so that the stream can yield after each piece.
             batch.unwrap_or_else(|| Ok(RecordBatch::new_empty(Arc::clone(&schema))))
         };
         let batches = futures::stream::iter(pieces.clone()).map(read);
@@ -385,7 +385,7 @@ impl ExecutionPlan for HotCuboidExec {
             }
             None => self.rows,
         };
-        // While the count is unknown the guess is few rows: with many, the statement is planned anew.
+        // While the count is unknown, a small one is estimated: with many rows, the statement is planned anew.
         let is_exact = self.is_counted && self.filter.is_none();
         let num_rows = if is_exact { Precision::Exact(rows) } else { Precision::Inexact(rows) };
         Ok(Arc::new(Statistics {

@@ -13,17 +13,17 @@ use datafusion::error::Result;
 use super::selection::Selection;
 use super::stored::picked;
 
-/// Numbers of a column.
+/// The values of a column as distances from the least value.
 #[derive(Debug)]
 pub struct FrameOfReference {
     least: i128,
-    /// Of two or four bytes.
+    /// Distances of two or four bytes.
     distances: ArrayRef,
     data_type: DataType,
 }
 
 impl FrameOfReference {
-    /// None if the values are of another kind, or lie too far apart.
+    /// None if the values are not whole numbers, or lie too far apart.
     pub fn of(values: &ArrayRef) -> Option<Self> {
         let data_type = values.data_type().clone();
         let (least, distances) = match &data_type {
@@ -59,7 +59,7 @@ where
 {
     let (least, most): (i128, i128) = (min(values)?.into(), max(values)?.into());
     let farthest = u32::try_from(most.checked_sub(least)?).ok()?;
-    // The number under a NULL may lie anywhere.
+    // The number under a NULL may lie anywhere, so that its distance may wrap.
     let distance = |value: T::Native| value.into().wrapping_sub(least);
     let distances: ArrayRef = if farthest <= u32::from(u16::MAX) {
         Arc::new(values.unary::<_, UInt16Type>(|value| distance(value) as u16)) as ArrayRef

@@ -1,4 +1,4 @@
-//! Bringing columns of a cuboid into memory.
+//! Loads columns of a cuboid into memory.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use futures::StreamExt;
 
 use super::column::{BLOCK_ROWS, ColumnBuilder, HotColumn};
 
-/// Rows that are brought at a time: few enough for one column of them not to hold up a query thread.
+/// Rows that are loaded at a time: few enough for one column of them not to hold up a query thread.
 const CHUNK_ROWS: usize = 64 * BLOCK_ROWS;
 
 /// A load of columns.
@@ -27,15 +27,15 @@ pub struct Request {
     pub columns: Vec<usize>,
     /// How many columns of the cuboid, from the first on, are dimensions.
     pub dimensions: usize,
-    /// Cells there must be.
+    /// Number of cells that the scan must give.
     pub rows: usize,
 }
 
 impl Request {
-    /// The columns; none if `reserve` refuses the memory that they take. It is asked for all bytes of the columns so far: for the
-    /// fewest that there can be before the first is read, and after each chunk.
+    /// The columns; none if `reserve` refuses their memory. It is called with all bytes of the columns so far: before the first row
+    /// with the fewest bytes that there can be, and then after each chunk.
     pub async fn read(self, reserve: impl Fn(usize) -> bool) -> Result<Option<Vec<(usize, HotColumn)>>> {
-        // No encoding takes less than a byte for a value, and places of rows are numbers of four bytes.
+        // Every encoding takes at least a byte for a value, and positions of rows have 32 bits.
         let least_bytes = self.rows.saturating_mul(self.columns.len());
         if u32::try_from(self.rows).is_err() || !reserve(least_bytes) {
             return Ok(None);
@@ -59,7 +59,7 @@ impl Request {
         if !reserve(bytes.max(least_bytes)) {
             return Ok(None);
         }
-        // Joining the batches takes a moment for each column.
+        // Joining the batches of a column takes a while, so that it blocks a thread for that.
         let finished = tokio::task::spawn_blocking(move || columns.finish(&self)).await;
         finished.map_err(|error| DataFusionError::External(Box::new(error)))?.map(Some)
     }
@@ -73,7 +73,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Takes as many rows as there is room for. When the chunk is full, gives back the rest.
+    /// Adds as many rows as there is room for. When the chunk is full, returns the other rows.
     fn fill(&mut self, batch: &RecordBatch) -> Option<RecordBatch> {
         let taken = batch.num_rows().min(CHUNK_ROWS - self.rows);
         self.rows += taken;
@@ -85,7 +85,7 @@ impl Chunk {
         std::mem::take(self)
     }
 
-    /// One column in an array of its own: nothing of the decoder's buffers stays alive with it.
+    /// One column in an array of its own, so that no buffer of the decoder stays alive with it.
     fn column(&self, position: usize) -> Result<Option<ArrayRef>> {
         let mut parts: Vec<&dyn Array> = Vec::new();
         for batch in &self.batches {
@@ -94,7 +94,7 @@ impl Chunk {
             parts.push(part.as_ref());
         }
         let Some(first) = parts.first() else { return Ok(None) };
-        // A single array would only be cloned.
+        // `concat` would return a single array as it is, with its buffers.
         let none = first.slice(0, 0);
         parts.push(none.as_ref());
         Ok(Some(concat(&parts)?))
@@ -116,8 +116,8 @@ impl Columns {
         Self { builders: builders.collect(), rows: 0 }
     }
 
-    /// Adds a chunk and says how many bytes there are now. Gives way after each column, because queries
-    /// wait for the same threads.
+    /// Adds a chunk, and returns the bytes of the columns so far. Yields after each column, because queries wait for the
+    /// same threads.
     async fn push(&mut self, chunk: Chunk) -> Result<usize> {
         let mut bytes = 0;
         for (position, builder) in self.builders.iter_mut().enumerate() {

@@ -2,8 +2,8 @@
 
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
 
-/// Of DataFusion's usual metrics the two that are looked at: they are made anew for each query, and so for queries
-/// that take less than all of them would.
+/// Only two of DataFusion's usual metrics: they are made anew for each query, and making all would take longer than a short
+/// query takes.
 pub struct OperatorMetrics {
     pub elapsed: Time,
     pub output_rows: Count,

@@ -17,7 +17,7 @@
 //!
 //! The files of a cuboid follow one another and are not merged to one order. Each is sorted, so equal values of its
 //! leading dimensions stand together, those of the last ascend, and a filter leaves a few ranges of rows in each
-//! (`runs`, `stretches`); unsorted columns are skipped by blocks of rows (`prune`). Columns that arrive at different
+//! (`runs`, `sorted_ranges`); unsorted columns are skipped by blocks of rows (`prune`). Columns that arrive at different
 //! times fit together without remembering how the rows were moved.
 //!
 //! Files of a ready segment never change and every segment has a folder of its own, so nothing here is ever out of

@@ -1,4 +1,4 @@
-//! Which blocks of a hot cuboid a filter can match.
+//! Finds the blocks of a hot cuboid that a filter can match.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -19,14 +19,14 @@ use super::cuboid::HotCuboid;
 pub struct BlockFilter<'a> {
     cuboid: &'a HotCuboid,
     schema: &'a SchemaRef,
-    /// Positions in the cuboid of the columns of `schema`.
+    /// Positions of the columns of `schema` in the cuboid.
     columns: &'a [usize],
     predicate: Option<Arc<PruningPredicate>>,
 }
 
 impl<'a> BlockFilter<'a> {
-    /// `filter` is over the columns of `schema`. A filter that extremes cannot decide keeps every block; all are
-    /// evaluated on the rows again.
+    /// A filter over the columns of `schema`. If extremes decide no part of it, it keeps every block. The rows of the blocks are
+    /// checked again.
     pub fn of(
         filter: &Arc<dyn PhysicalExpr>,
         schema: &'a SchemaRef,
@@ -38,8 +38,8 @@ impl<'a> BlockFilter<'a> {
         Self { cuboid, schema, columns, predicate }
     }
 
-    /// Ranges of rows that may match: all, if it cannot be evaluated. An extreme may be a value for which it fails and that of
-    /// a row which other conditions rule out.
+    /// Ranges of rows that may match: all rows, if evaluating the filter fails. It may fail for an extreme that is the value of a
+    /// row which other conditions rule out.
     pub fn ranges(&self) -> Vec<Range<usize>> {
         let predicate = self.predicate.as_ref().filter(|_| self.cuboid.rows() > 0);
         match predicate.and_then(|predicate| predicate.prune(self).ok()) {

@@ -1,8 +1,8 @@
-//! Lists of ranges of rows, in order and apart.
+//! Lists of ranges of rows, in ascending order and without overlap.
 
 use std::ops::Range;
 
-/// Adds a range behind the others; neighbours become one.
+/// Adds a range after the others; adjacent ranges become one.
 pub fn extend(ranges: &mut Vec<Range<usize>>, range: Range<usize>) {
     match ranges.last_mut() {
         _ if range.is_empty() => {}
@@ -11,7 +11,7 @@ pub fn extend(ranges: &mut Vec<Range<usize>>, range: Range<usize>) {
     }
 }
 
-/// The intersection of two lists of ranges. Both are in order, and the ranges of each apart.
+/// The intersection of two lists of ranges.
 pub fn common(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     let mut both = Vec::new();

@@ -12,9 +12,9 @@ use std::ops::Range;
 use super::ranges::extend;
 use super::search::Keys;
 
-/// Runs must be this long on average to be remembered: shorter ones take more memory than the values do.
+/// Average length from which runs are kept: shorter ones take more memory than the values do.
 const MIN_LENGTH: usize = 4;
-/// Finding a run by its value costs as much as passing this many.
+/// Finding a run by its value costs as much as checking this many runs.
 const COST_OF_SEARCH: usize = 4;
 
 /// The runs of one column.
@@ -22,17 +22,16 @@ const COST_OF_SEARCH: usize = 4;
 pub struct Runs {
     /// The row after the last of each run.
     ends: Vec<u32>,
-    /// Which value each has, as the column numbers them.
+    /// The key of each run's value.
     keys: Vec<u32>,
     /// Runs by their value: the runs of the first value, of the second, …, each in order.
     by_value: Vec<u32>,
-    /// Where the runs of each value begin in `by_value`, and at last its length.
+    /// Where the runs of each value begin in `by_value`, and last the length of `by_value`.
     starts: Vec<u32>,
 }
 
 impl Runs {
-    /// The runs of rows that have the values with these `keys`, of which there are `values`. None if the runs are too
-    /// short to be of use.
+    /// The runs of rows with these `keys`, which are below `values`. None if the runs are too short to be of use.
     pub fn of(keys: &[u32], values: usize) -> Option<Self> {
         let runs = || keys.chunk_by(|a, b| a == b);
         let count = runs().count();
@@ -50,7 +49,7 @@ impl Runs {
         Some(Self { ends, keys: of_runs, by_value, starts })
     }
 
-    /// How many there are.
+    /// Number of runs.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -59,7 +58,7 @@ impl Runs {
         [&self.ends, &self.keys, &self.by_value, &self.starts].iter().map(|part| part.capacity() * 4).sum()
     }
 
-    /// The rows of `ranges` with `kept` values. Ranges are in order and apart, and so are the resulting ones.
+    /// The rows of `ranges` with `kept` values. The ranges are in order and do not overlap, nor do the resulting ones.
     pub fn narrow(&self, ranges: &[Range<usize>], kept: &Keys) -> Vec<Range<usize>> {
         let kept_runs = || kept.ranges().iter().map(|keys| self.of_values(keys));
         let wanted: usize = kept_runs().map(<[u32]>::len).sum();
@@ -73,7 +72,7 @@ impl Runs {
         self.meet(ranges, &runs)
     }
 
-    /// Looks at every run within `ranges`.
+    /// Checks every run within `ranges`.
     fn pass(&self, ranges: &[Range<usize>], kept: &Keys) -> Vec<Range<usize>> {
         let mut left: Vec<Range<usize>> = Vec::new();
         for range in ranges {
@@ -106,7 +105,7 @@ impl Runs {
         left
     }
 
-    /// The runs that have rows of a range.
+    /// Positions of the runs that have rows of a range.
     fn within(&self, range: &Range<usize>) -> Range<usize> {
         if range.is_empty() {
             return 0..0;

@@ -1,4 +1,4 @@
-//! Finds which of the different values of a column a condition keeps, without looking at each of them.
+//! Finds the values of a dictionary that a condition keeps, without evaluating the condition on each of them.
 //!
 //! Most conditions compare a column with constants, and the values of its dictionary ascend: a condition keeps one
 //! range of them, or a few.
@@ -19,7 +19,7 @@ use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Lit
 
 use super::values::Values;
 
-/// Positions of values in a dictionary: ranges in order and apart.
+/// Positions of values in a dictionary: ranges in order and without overlap.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Keys(Vec<Range<usize>>);
 
@@ -63,8 +63,8 @@ impl Keys {
     }
 }
 
-/// Which of `values`, which ascend with NULL at the end, a condition on their column keeps, with the values `given` in
-/// the place of parameters. None if it has to be evaluated.
+/// The positions of `values` that a condition on their column keeps. The values ascend, with NULL at the end; `given` has the
+/// values of parameters. None if the condition has to be evaluated.
 pub fn search(condition: &dyn PhysicalExpr, given: &dyn Values, values: &ArrayRef) -> Option<Keys> {
     if let Some(comparison) = condition.downcast_ref::<BinaryExpr>() {
         let (left, right) = (comparison.left().as_ref(), comparison.right().as_ref());
@@ -98,7 +98,7 @@ fn compared(op: Operator, constant: &ScalarValue, values: &ArrayRef) -> Option<K
     let known = values.len() - values.null_count();
     let bounds = if constant.is_null() { None } else { Some(place(constant, values, known)?) };
     let keys = |range: fn(Range<usize>, usize) -> Keys| {
-        // Nothing compares with NULL.
+        // No comparison with NULL is true.
         bounds.map_or_else(Keys::default, |equal| range(equal, known))
     };
     Some(match op {
@@ -112,8 +112,8 @@ fn compared(op: Operator, constant: &ScalarValue, values: &ArrayRef) -> Option<K
     })
 }
 
-/// Where a constant stands among the first `known` values, or would: a range that is empty if it is not there. None if the
-/// types are not compared here.
+/// The position of a constant among the first `known` values; an empty range where it would be if it is not there. None if
+/// values of these types are not compared here.
 fn place(constant: &ScalarValue, values: &ArrayRef, known: usize) -> Option<Range<usize>> {
     match (values.data_type(), constant) {
         (DataType::Utf8View, ScalarValue::Utf8View(Some(text))) => {
@@ -151,7 +151,7 @@ where
     Some(halved(known, |at| values.get(at).map_or(Ordering::Greater, |value| value.cmp(&number))))
 }
 
-/// The place, of so many in ascending order and all different, that `compare` finds equal; an empty range where it would be.
+/// Binary search among `places` different values in ascending order: the position that `compare` finds equal, or an empty range.
 fn halved(places: usize, compare: impl Fn(usize) -> Ordering) -> Range<usize> {
     let (mut from, mut to) = (0, places);
     while from < to {
@@ -194,7 +194,7 @@ mod tests {
         Keys::of(kept.values())
     }
 
-    /// A search gives the same as evaluating each value, for constants among, between and beyond the values.
+    /// Checks that a search keeps the values that evaluation keeps, for constants among, between and beyond the values.
     fn check(values: ArrayRef, constants: &[ScalarValue]) {
         let schema = Arc::new(Schema::new(vec![Field::new("c", values.data_type().clone(), true)]));
         let column = || col("c", &schema).unwrap();

@@ -12,7 +12,7 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// The rows of `ranges`. A cuboid in memory has fewer rows than there are places.
+    /// The rows of `ranges`. Positions have 32 bits, which is enough for a cuboid in memory.
     pub fn ranges(ranges: &[Range<usize>]) -> Self {
         match ranges {
             [] => Self::Range(0..0),
@@ -28,7 +28,7 @@ impl Selection {
         }
     }
 
-    /// The union of several selections, which are in order and apart.
+    /// The union of several selections, which are in order and do not overlap.
     pub fn all(mut several: Vec<Self>) -> Self {
         if several.len() <= 1 {
             return several.pop().unwrap_or(Self::Range(0..0));
@@ -50,7 +50,7 @@ impl Selection {
         }
     }
 
-    /// The rows of the selection that are `kept`, which has no nulls.
+    /// The rows of the selection for which `kept` is true; it has no nulls.
     pub fn keep(&self, kept: &BooleanArray) -> Self {
         let mut left = Vec::with_capacity(kept.true_count());
         let kept = kept.values().set_indices();

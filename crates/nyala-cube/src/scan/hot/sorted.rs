@@ -1,4 +1,4 @@
-//! How a column is sorted, remembered so that rows are found by their values.
+//! How a column is sorted, so that rows can be found by their values.
 
 use std::ops::Range;
 
@@ -11,14 +11,14 @@ use super::sorted_ranges::SortedRanges;
 /// How a column is sorted.
 #[derive(Debug)]
 pub enum Sorted {
-    /// Equal values stand together.
+    /// Equal values are adjacent in long runs.
     Runs(Runs),
-    /// Values ascend for long.
+    /// Values ascend over long ranges of rows.
     SortedRanges(SortedRanges),
 }
 
 impl Sorted {
-    /// Of rows that have the values with these `keys`, of which there are `values`. None if they are not sorted well enough.
+    /// The order of rows with these `keys`, which are below `values`. None if they are not sorted well enough.
     pub fn of(keys: &[u32], values: usize) -> Option<Self> {
         let runs = Runs::of(keys, values).map(Self::Runs);
         runs.or_else(|| SortedRanges::of(keys).map(Self::SortedRanges))
@@ -31,8 +31,8 @@ impl Sorted {
         }
     }
 
-    /// Sort key for the order of look-ups: fewest runs first, because they leave long ranges of rows, which
-    /// sorted ranges need.
+    /// Sort key of look-ups: columns with the fewest runs first, because they leave long ranges of rows, which sorted
+    /// ranges need.
     pub fn turn(&self) -> (bool, usize) {
         match self {
             Self::Runs(runs) => (false, runs.len()),
@@ -40,8 +40,8 @@ impl Sorted {
         }
     }
 
-    /// The rows of `ranges` with `kept` keys, of all rows in `keys`; none if they must be looked at. Ranges are in
-    /// order and apart, and so are the resulting ones.
+    /// The rows of `ranges` with `kept` keys; `keys` has the keys of all rows. None if the keys must be checked one by one. The ranges
+    /// are in order and do not overlap, nor do the resulting ones.
     pub fn narrow(&self, keys: &ArrayRef, ranges: &[Range<usize>], kept: &Keys) -> Option<Vec<Range<usize>>> {
         match self {
             Self::Runs(runs) => Some(runs.narrow(ranges, kept)),

@@ -1,8 +1,8 @@
 //! Sorted ranges: where the values of a column ascend.
 //!
-//! By the last of its dimensions a cuboid is sorted too, but hardly two equal values of it stand side by side: there
-//! are no runs to remember. Among cells that are equal in the dimensions before it, its values ascend, and the rows of
-//! a condition are found by halving.
+//! A cuboid is sorted by the last of its dimensions, too, but there equal values are hardly ever adjacent, so that there are
+//! no runs to keep. Among cells that are equal in the dimensions before it, its values ascend, and the rows of
+//! a condition are found by binary search.
 
 use std::ops::Range;
 
@@ -12,9 +12,9 @@ use arrow::datatypes::{UInt8Type, UInt16Type, UInt32Type};
 use super::ranges::extend;
 use super::search::Keys;
 
-/// Sorted ranges must be this long on average to be remembered.
+/// Average length from which sorted ranges are kept.
 const MIN_LENGTH: usize = 32;
-/// Halving a sorted range costs as much as looking at this many rows.
+/// Binary search in a sorted range costs as much as checking this many rows.
 const COST_OF_SEARCH: usize = 64;
 
 /// The sorted ranges of one column.
@@ -25,7 +25,7 @@ pub struct SortedRanges {
 }
 
 impl SortedRanges {
-    /// The sorted ranges of rows that have the values with these `keys`. None if they are too short to be of use.
+    /// The sorted ranges of rows with these `keys`. None if they are too short to be of use.
     pub fn of(keys: &[u32]) -> Option<Self> {
         let descents = || keys.iter().zip(keys.iter().skip(1)).zip(1..).filter(|((key, next), _)| key > next);
         let count = descents().count();
@@ -37,7 +37,7 @@ impl SortedRanges {
         Some(Self { starts })
     }
 
-    /// How many there are.
+    /// Number of sorted ranges.
     pub fn len(&self) -> usize {
         self.starts.len() + 1
     }
@@ -46,8 +46,8 @@ impl SortedRanges {
         self.starts.capacity() * size_of::<u32>()
     }
 
-    /// The rows of `ranges` with `kept` keys, of all rows in `keys`; none if it is faster to look at each. Ranges are
-    /// in order and apart, and so are the resulting ones.
+    /// The rows of `ranges` with `kept` keys; `keys` has the keys of all rows. None if checking each row is faster. The ranges are
+    /// in order and do not overlap, nor do the resulting ones.
     pub fn narrow(&self, keys: &ArrayRef, ranges: &[Range<usize>], kept: &Keys) -> Option<Vec<Range<usize>>> {
         let rows: usize = ranges.iter().map(Range::len).sum();
         let searches = |stretches: usize| stretches.saturating_mul(kept.ranges().len());
@@ -93,7 +93,7 @@ impl SortedRanges {
         [range.start].into_iter().chain(starts).zip(ends).map(|(start, end)| start..end)
     }
 
-    /// The first rows of sorted ranges in a range, but for its own first.
+    /// The first rows of sorted ranges within a range, without the first row of the range.
     fn starts_within(&self, range: &Range<usize>) -> &[u32] {
         let first = self.starts.partition_point(|start| *start as usize <= range.start);
         let starts = self.starts.get(first..).unwrap_or_default();

@@ -20,8 +20,8 @@ use super::selection::Selection;
 pub enum Stored {
     Plain(ArrayRef),
     FrameOfReference(FrameOfReference),
-    /// Keys of one, two or four bytes into values in ascending order, of which the last may be NULL: keys compare as
-    /// their values do. Not as one dictionary array, because slicing that costs a good part of the time to read a
+    /// Dictionary: keys of one, two or four bytes into values in ascending order, of which the last may be NULL, so that keys
+    /// compare as their values do. They are not one dictionary array, because slicing that takes much of the time to read a
     /// block.
     Folded {
         keys: ArrayRef,
@@ -30,7 +30,7 @@ pub enum Stored {
 }
 
 impl Stored {
-    /// Keys into `values`; they are made as short as the number of values allows.
+    /// A dictionary with these keys, which become as short as the number of values allows.
     pub fn folded(keys: Vec<u32>, values: ArrayRef) -> Self {
         let keys: ArrayRef = if values.len() <= usize::from(u8::MAX) + 1 {
             Arc::new(UInt8Array::from_iter_values(keys.into_iter().map(|key| key as u8)))
@@ -42,7 +42,7 @@ impl Stored {
         Self::Folded { keys: compact(&keys), values }
     }
 
-    /// Values of which few are the same.
+    /// Values of which few are equal.
     pub fn various(values: &ArrayRef) -> Self {
         FrameOfReference::of(values).map_or_else(|| Self::Plain(compact(values)), Self::FrameOfReference)
     }
@@ -55,7 +55,7 @@ impl Stored {
         }
     }
 
-    /// Keys, and the values they point to; none if the column is kept in another way.
+    /// Keys and values of the dictionary; none if the column has none.
     pub fn folds(&self) -> Option<(&ArrayRef, &ArrayRef)> {
         match self {
             Self::Folded { keys, values } => Some((keys, values)),
@@ -63,7 +63,7 @@ impl Stored {
         }
     }
 
-    /// Tells the key of each of some rows, if the column is kept as keys.
+    /// Calls `tell` with each of some rows and its key, if the column has a dictionary.
     pub fn each_key(&self, rows: &Selection, tell: impl FnMut(usize, u32)) {
         let Some((keys, _)) = self.folds() else { return };
         match keys.data_type() {
@@ -82,9 +82,8 @@ impl Stored {
         })
     }
 
-    /// For which of some rows a condition on this column holds. `search` tells which of the different values it keeps, if
-    /// that can be told without looking at each; `decide` tells for which of some values it holds, without nulls in its
-    /// answer; if it cannot, there is no answer.
+    /// For which of some rows a condition on this column holds. `search` finds the different values that it keeps without
+    /// evaluating each; `decide` evaluates it on values, and returns no nulls. None if neither can.
     pub fn holds(
         &self,
         rows: &Selection,
@@ -94,7 +93,7 @@ impl Stored {
         let Self::Folded { keys, values } = self else { return decide(&self.values(rows).ok()?) };
         let kept = match search(values) {
             Some(kept) => kept,
-            // Few rows are looked at sooner than many values.
+            // Evaluating few rows is faster than evaluating many values.
             None if values.len() >= rows.rows() => return decide(&self.values(rows).ok()?),
             None => Keys::of(decide(values)?.values()),
         };
@@ -134,11 +133,11 @@ where
     }
 }
 
-/// A table of all keys with so many entries for each row is still worth it: filling one is a copy of zeros, while looking for
-/// a key among several ranges is a search with branches.
+/// A table of all keys pays with up to this many entries for each row: filling it is a copy of zeros, while searching a key
+/// among several ranges takes branches.
 const ENTRIES_PER_ROW: usize = 8;
 
-/// Which rows have a kept key, of `values` keys.
+/// Which rows have a kept key. Keys are below `values`.
 fn look_up<T>(keys: &PrimitiveArray<T>, values: usize, kept: &Keys, rows: &Selection) -> BooleanArray
 where
     T: ArrowPrimitiveType,
@@ -175,7 +174,7 @@ where
     BooleanArray::new(held, None)
 }
 
-/// The same values without room that was kept for more.
+/// The values without spare capacity.
 pub fn compact(values: &ArrayRef) -> ArrayRef {
     let mut values: ArrayRef = match values.data_type() {
         DataType::Utf8View => Arc::new(values.as_string_view().gc()),

@@ -1,4 +1,4 @@
-//! Values that conditions of a ready plan are given for one run.
+//! Values of parameters for one run of a ready plan.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use datafusion::physical_expr::PhysicalExpr;
 
 /// The values of parameters.
 ///
-/// Most conditions compare a column with parameters. Their rows are found by looking the values up in their place: to
-/// make expressions with the values in them takes several times as long.
+/// Most conditions compare a column with parameters. Rows are found with the values themselves, because making expressions
+/// with the values in them takes several times as long.
 pub trait Values {
     /// The value of a parameter; none if `expr` is no parameter, or one without a value.
     fn value_of(&self, expr: &dyn PhysicalExpr) -> Option<&ScalarValue>;
@@ -21,7 +21,7 @@ pub trait Values {
     fn put_into(&self, expr: &Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>>;
 }
 
-/// For expressions without parameters.
+/// No values, for expressions without parameters.
 pub struct NoValues;
 
 impl Values for NoValues {

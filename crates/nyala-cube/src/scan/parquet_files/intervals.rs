@@ -24,7 +24,8 @@ pub const INTERVAL_BYTES: i32 = 12;
 pub const INTERVALS_KEY: &str = "nyala.intervals";
 const NANOS_OF_MILLI: i64 = 1_000_000;
 
-/// The metadata with columns of bytes where intervals were, and their names under [`INTERVALS_KEY`]. Only whole columns are.
+/// The metadata with columns of bytes in the place of intervals, and the names of these columns under [`INTERVALS_KEY`]. Intervals
+/// inside of other columns stay as they are.
 pub fn with_months(metadata: ParquetMetaData) -> Result<ParquetMetaData> {
     let file = metadata.file_metadata();
     let names: Vec<&str> = file
@@ -117,7 +118,7 @@ fn chunk_of(column: &ColumnChunkMetaData, descriptor: &ColumnDescPtr) -> Result<
     builder.build()
 }
 
-/// A function of the scan alone: an interval from its bytes in a file.
+/// A function that only this scan uses: it makes an interval of its bytes in a file.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct IntervalOfBytes(Signature);
 
@@ -159,7 +160,7 @@ fn interval_from(bytes: &[u8]) -> Option<IntervalMonthDayNano> {
         let bytes: [u8; 4] = bytes.get(from..from + 4)?.try_into().ok()?;
         Some(u32::from_le_bytes(bytes))
     };
-    // Some writers put negative numbers into these unsigned ones.
+    // Some writers put negative numbers into the months and days, which are unsigned in the format.
     let (months, days, millis) = (number(0)?.cast_signed(), number(4)?.cast_signed(), number(8)?);
     Some(IntervalMonthDayNano::new(months, days, i64::from(millis) * NANOS_OF_MILLI))
 }

@@ -10,7 +10,7 @@ use parquet::file::metadata::ParquetMetaData;
 
 use super::intervals::INTERVALS_KEY;
 
-/// The columns of a file, by their values: dictionaries and sizes of offsets are how a writer kept them.
+/// The columns of a file, without the encodings that its writer chose: dictionaries, and the size of offsets.
 pub fn columns_of(metadata: &ParquetMetaData) -> Result<Vec<FieldRef>> {
     let file = metadata.file_metadata();
     let notes = file.key_value_metadata();
@@ -52,7 +52,7 @@ fn holds_interval(item: &Field) -> bool {
     matches!(item.data_type(), DataType::Interval(_))
 }
 
-/// A type by its values. A dictionary is how the program that wrote a file kept them in memory, which Parquet files tell; another
+/// The type without its encoding. A dictionary is how the writer of a file kept values in memory, which Parquet records; another
 /// file of the same table may have none.
 pub fn by_values(data_type: &DataType) -> DataType {
     let item = |field: &FieldRef| -> FieldRef {

@@ -13,14 +13,14 @@ use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::statistics::{Statistics as ChunkStatistics, ValueStatistics};
 use parquet::schema::types::ColumnDescriptor;
 
-/// How far bounds of a column's values can be relied on.
+/// How reliable the bounds of a column's values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// In the order of the type.
+    /// Bounds are in the order of the type.
     Known,
-    /// Without NaN.
+    /// Bounds do not cover NaN.
     Floats,
-    /// In an order that readers do not share.
+    /// Bounds are in an order that readers do not share.
     Unknown,
 }
 
@@ -41,7 +41,7 @@ fn is_signed(column: &ColumnDescriptor) -> bool {
     matches!(column.physical_type(), Type::BOOLEAN | Type::INT32 | Type::INT64) && !is_unsigned
 }
 
-/// The metadata with such statistics only as hide no rows.
+/// The metadata with only those statistics that exclude no row by mistake.
 pub fn trusted(metadata: ParquetMetaData) -> Result<ParquetMetaData> {
     let mut builder = metadata.into_builder();
     let mut groups = builder.take_row_groups();
@@ -70,7 +70,7 @@ fn keeps_pages(column: &ColumnDescriptor, pages: &ColumnIndexMetaData) -> bool {
     order_of(column) == Order::Known && counts_nulls
 }
 
-/// The chunk with other statistics; none if its own can be relied on.
+/// The chunk with corrected statistics; none if its own are reliable.
 fn trusted_chunk(column: &ColumnChunkMetaData) -> Result<Option<ColumnChunkMetaData>> {
     let order = order_of(column.column_descr());
     let Some(statistics) = column.statistics() else {
@@ -92,12 +92,12 @@ fn trusted_chunk(column: &ColumnChunkMetaData) -> Result<Option<ColumnChunkMetaD
     }
 }
 
-/// A Bloom filter tells 0 from -0, and one NaN from another.
+/// The chunk without its Bloom filter, which takes 0 and -0 for different values, and also different NaN.
 fn without_filter(column: &ColumnChunkMetaData) -> Result<ColumnChunkMetaData> {
     column.clone().into_builder().set_bloom_filter_offset(None).set_bloom_filter_length(None).build()
 }
 
-/// Statistics of floats in which NaN may be, and 0 stands for -0 too.
+/// Statistics of floats that may include NaN, and in which 0 also stands for -0.
 fn upper_nan(statistics: &ChunkStatistics) -> ChunkStatistics {
     let nulls = statistics.null_count_opt();
     match statistics {
@@ -117,7 +117,7 @@ fn upper_nan(statistics: &ChunkStatistics) -> ChunkStatistics {
     }
 }
 
-/// The count of nulls alone.
+/// Statistics with only the count of nulls.
 fn without_bounds(statistics: &ChunkStatistics) -> ChunkStatistics {
     let nulls = statistics.null_count_opt();
     macro_rules! unbounded {

@@ -15,10 +15,10 @@ use nyala_sql::error::QueryError;
 use object_store::path::Path;
 use object_store::{GetOptions, GetResultPayload, ObjectStore};
 
-/// Read from a local file at a time, in bytes.
+/// Bytes of a local file that are read at a time.
 const CHUNK_BYTES: u64 = 1 << 20;
 
-/// Bytes on their way.
+/// Bytes of a file as they are read.
 pub type ByteStream = BoxStream<'static, Result<Bytes>>;
 
 /// All of a file, decompressed.

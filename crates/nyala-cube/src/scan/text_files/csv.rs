@@ -34,7 +34,7 @@ impl TextFormat for Csv {
         write!(f, ", has_header={}", has_header(&self.0))
     }
 
-    /// Only if it is known that all line breaks end records.
+    /// Whether every line break ends a record, so that files can be cut at line breaks.
     fn is_cut_at_lines(&self) -> bool {
         self.0.newlines_in_values == Some(false) && self.0.terminator.is_none()
     }

@@ -1,4 +1,4 @@
-//! Which columns of a CSV file are which columns of the table.
+//! Matches the columns of a CSV file with the columns of the table.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use nyala_sql::error::{ErrorKind, QueryError};
 
 use crate::scan::merge::twice;
 
-/// The places of the wanted columns in one file.
+/// Positions of the wanted columns in one file.
 #[derive(Debug)]
 pub struct Places {
     wanted: SchemaRef,
-    /// All columns of the file; those that are not wanted as texts.
+    /// All columns of the file. Columns that are not wanted are read as texts.
     file: SchemaRef,
     /// Positions in the file, in the order of the wanted columns that it has.
     read: Vec<usize>,
@@ -25,7 +25,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// By the names of the file's columns. `table` has all columns of the table's files.
+    /// Matches columns by the names in the file. `table` has all columns of the table's files.
     pub fn by_name(names: &[String], table: &Schema, wanted: SchemaRef) -> Result<Self> {
         let is_known = |name: &String| table.fields().iter().any(|field| same(field.name(), name));
         if !names.is_empty() && !names.iter().any(is_known) {
@@ -39,7 +39,7 @@ impl Places {
         Ok(Self::new(positions.collect::<Result<_>>()?, names.len(), wanted))
     }
 
-    /// By the positions of the table's columns.
+    /// Matches columns by their positions in the table.
     pub fn by_position(count: usize, table: &Schema, wanted: SchemaRef) -> Self {
         let position = |field: &FieldRef| table.index_of(field.name()).ok().filter(|place| *place < count);
         let positions = wanted.fields().iter().map(position).collect();
@@ -83,7 +83,7 @@ impl Places {
         builder.build_decoder()
     }
 
-    /// The wanted columns of a batch that was read: those that the file lacks are null.
+    /// The wanted columns of a batch that was read. Columns that the file lacks are null.
     pub fn complete(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let column = |(place, field): (&Option<usize>, &FieldRef)| -> Result<ArrayRef> {
@@ -102,7 +102,7 @@ impl Places {
     }
 }
 
-/// The type that the decoder gives; others are cast from text.
+/// The type in which the decoder reads a column; other types are cast from text.
 fn read_as(data_type: &DataType) -> DataType {
     use DataType::*;
     match data_type {
@@ -113,7 +113,7 @@ fn read_as(data_type: &DataType) -> DataType {
     }
 }
 
-/// Names are the same as written, or else but for the case of their letters, because SQL folds it.
+/// The position of a name: an exact match, or else one that ignores case, because SQL does.
 fn position_of(name: &str, names: &[String]) -> Result<Option<usize>> {
     let find = |is: &dyn Fn(&str) -> bool| -> Result<Option<usize>> {
         let mut found = names.iter().enumerate().filter(|(_, known)| is(known)).map(|(place, _)| place);

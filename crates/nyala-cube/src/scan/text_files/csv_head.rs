@@ -13,21 +13,21 @@ use nyala_sql::error::{ErrorKind, QueryError};
 
 use super::bytes::ByteStream;
 
-/// A first line may have so many bytes.
+/// Largest length of a first line, in bytes.
 const MAX_LINE_BYTES: usize = 16 << 20;
-/// Types are guessed from so many bytes at most.
+/// Bytes from which types are guessed, at most.
 pub const GUESSED_BYTES: usize = 1 << 20;
 
 /// Whole records from the beginning of a file.
 #[derive(Debug)]
 pub struct HeadOfCsv {
     bytes: Bytes,
-    /// So many of them are whole records.
+    /// Length of the whole records among the bytes.
     whole: usize,
 }
 
 impl HeadOfCsv {
-    /// Reads `wanted` bytes, and at least one record. Gives all bytes that follow from the beginning of the file, too.
+    /// Reads `wanted` bytes, and at least one record. Also returns all bytes of the file from its beginning.
     pub async fn read(
         mut bytes: ByteStream,
         options: &CsvOptions,
@@ -56,14 +56,14 @@ impl HeadOfCsv {
         Ok((Self { bytes: head, whole }, all))
     }
 
-    /// Names and types, guessed from so many rows at most.
+    /// Names and types of the columns, guessed from at most `rows` rows.
     pub fn columns(&self, options: &CsvOptions, rows: usize) -> Result<Vec<FieldRef>> {
         let records = self.bytes.get(..self.whole).unwrap_or_default();
         let (schema, _) = format_of(options).infer_schema(Cursor::new(records), Some(rows))?;
         Ok(schema.fields().iter().cloned().collect())
     }
 
-    /// The names in the first line, or how many columns it has.
+    /// The names in the first line. Without a header, only their number counts.
     pub fn names(&self, options: &CsvOptions) -> Result<Vec<String>> {
         Ok(self.columns(options, 0)?.iter().map(|column| column.name().clone()).collect())
     }
@@ -104,7 +104,7 @@ fn format_of(options: &CsvOptions) -> Format {
     format
 }
 
-/// Where the last whole record ends that is no comment and no empty line; 0 if there is none.
+/// End of the last whole record that is neither a comment nor an empty line; 0 if there is none.
 fn end_of_records(bytes: &[u8], options: &CsvOptions) -> usize {
     let terminator = options.terminator.unwrap_or(b'\n');
     let (mut quoted, mut escaped, mut begin, mut end) = (false, false, 0, 0);

@@ -55,7 +55,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// The store of a file, and the count of what is read of it.
+    /// The store of a file, and the metrics of reads of the file.
     pub fn store_of(&self, file: &PartitionedFile) -> (Arc<dyn ObjectStore>, Option<ReadMetrics>) {
         self.reads.measured(&file.object_meta, &self.metrics, self.partition)
     }

@@ -1,4 +1,4 @@
-//! Which dimensions have codes, and the plan of a cuboid that is counted by them.
+//! Decides which dimensions have codes, and plans cuboids that are counted by them.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ const MAX_VALUES: u64 = 1 << 22;
 
 /// The dictionaries of one pass over the rows.
 pub struct Coding {
-    /// By position of the dimension; none for a dimension that keeps its values.
+    /// The dictionary of each dimension; none for a dimension that keeps its values.
     dictionaries: Vec<Option<Arc<Dictionary>>>,
     /// Positions of the dimensions, fewest values first.
     order: Vec<usize>,
@@ -62,7 +62,7 @@ impl Coding {
         Ok(Self { dictionaries, order: order.dimensions.clone(), rows, segments: None })
     }
 
-    /// The same for several segments, told apart by this column of the joined rows.
+    /// The coding for several segments, which this column of the joined rows tells apart.
     pub fn by_segment(mut self, codes: &Arc<SegmentCodes>, key: Column) -> Self {
         self.rows = with_segment(&self.rows);
         self.segments = Some((Arc::clone(codes), key));
@@ -91,7 +91,7 @@ impl Coding {
     }
 
     /// Plans the cuboid over `set` from rows with codes, as
-    /// [`cuboid_plan`](crate::cube::build::pipeline::cuboid_plan) does from others. The set is not empty, or
+    /// [`cuboid_plan`](crate::cube::build::pipeline::cuboid_plan) does from rows with values. The set is not empty, or
     /// there are segments; then each cell has the code of its segment, and cells are ordered by it.
     pub fn cuboid_plan(
         &self,
@@ -105,7 +105,7 @@ impl Coding {
         let states = aggregate_rows(cube, groups.clone(), rows, 0)?;
         let many = self.segments.as_ref().filter(|(codes, _)| codes.len() >= partitions);
         let gathered = match many.and_then(|_| key.segment_expression()) {
-            // Whole segments in each partition make one file of each.
+            // Each partition gets whole segments, so that it writes one file for each of them.
             Some(segment) => gather_by(vec![segment], states, partitions)?,
             None => gather(key.parts.len(), states, partitions)?,
         };

@@ -24,11 +24,11 @@ pub struct Dictionary {
 enum State {
     Open {
         values: Box<dyn GroupValues>,
-        /// The group of each row of a batch; the vector is reused, because it is as long each time.
+        /// The group of each row of a batch. The vector is reused, because most batches have as many rows.
         groups: Vec<usize>,
         memory: MemoryReservation,
     },
-    /// The memory is given back with the dictionary.
+    /// The reservation frees its memory with the dictionary.
     Closed(Arc<Ranks>, MemoryReservation),
     /// Closing failed.
     Broken,
@@ -79,7 +79,7 @@ impl Dictionary {
         Ok(codes.collect::<Vec<_>>().into())
     }
 
-    /// The ranks of all values. No further value can come.
+    /// Closes the dictionary, which takes no further values, and returns the ranks of all values.
     pub fn ranks(&self) -> Result<Arc<Ranks>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (ranks, memory) = match std::mem::replace(&mut *state, State::Broken) {

@@ -21,7 +21,7 @@ pub struct Key {
     pub segment: Option<usize>,
 }
 
-/// One column of it.
+/// One column of a key.
 pub enum Part {
     Word(Vec<CodedField>),
     Plain(usize),
@@ -59,7 +59,7 @@ impl Key {
         })
     }
 
-    /// Merged cells in batches of their own, with ranks.
+    /// A copy of merged cells with ranks in the place of codes.
     pub fn ranked(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let columns = batch.columns().iter().enumerate().map(|(i, column)| match self.parts.get(i) {
             Some(Part::Word(fields)) => ranked(column, fields),

@@ -1,4 +1,4 @@
-//! How many rows a cube reads at least.
+//! A lower bound of the rows that a cube reads.
 
 use nyala_model::{CubeEntry, DimensionSet, SegmentEntry, SegmentState};
 
@@ -6,7 +6,7 @@ use super::cubes::ReadyCube;
 use crate::cube::rewrite::candidate::whole;
 use crate::cube::rewrite::ranges::Asked;
 
-/// A number of rows that no answer of `cube` from cuboids over any of `sets` is below.
+/// A lower bound of the rows that an answer of `cube` reads from cuboids over `sets`.
 ///
 /// If all segments have the same cuboids, one of them serves in all segments of which all rows are asked for, or in
 /// none. Else it is only known that some segment serves.

@@ -20,7 +20,7 @@ pub struct ReadyCube {
     pub entry: Arc<CubeEntry>,
     /// The cube ready for queries, or why it cannot be used.
     pub compiled: std::result::Result<Arc<CompiledCube>, String>,
-    /// Which of its segments may be used.
+    /// The segments that may be used.
     pub coverage: Coverage,
 }
 

@@ -40,7 +40,7 @@ pub struct FactIndex {
     filters: HashMap<u64, Bits>,
 }
 
-/// What sets have of one table.
+/// The grouping sets that have to do with one table.
 #[derive(Debug, Default)]
 pub struct TableUnits {
     /// Sets of cubes that read the table.
@@ -50,7 +50,7 @@ pub struct TableUnits {
     columns: HashMap<String, ColumnUnits>,
 }
 
-/// What sets have of one column, or of one that is always equal to it.
+/// The grouping sets that have to do with one column, or with a column that is always equal to it.
 #[derive(Debug, Default)]
 pub struct ColumnUnits {
     /// Sets with a dimension that reads it, by the form of the dimension.
@@ -78,7 +78,7 @@ impl FactIndex {
         self.tables.get(table)
     }
 
-    /// Tables that some cubes can only answer with.
+    /// Tables that a query must read so that some cubes can answer it.
     pub fn required(&self) -> impl Iterator<Item = (&QualifiedName, &Bits)> {
         self.tables.iter().map(|(table, units)| (table, &units.required))
     }
@@ -212,12 +212,12 @@ impl ColumnUnits {
 /// A cube while it is added.
 struct Added<'a> {
     compiled: &'a CompiledCube,
-    /// All of its sets.
+    /// All grouping sets of the cube.
     all: Bits,
     first: usize,
 }
 
-/// Segments that may answer, some time.
+/// Segments that were built. They may answer, now or after a change of the listings.
 fn built(cube: &ReadyCube) -> impl Iterator<Item = &SegmentEntry> {
     cube.entry.segments.iter().filter(|segment| segment.state != SegmentState::Building)
 }

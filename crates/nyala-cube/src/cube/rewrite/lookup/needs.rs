@@ -1,4 +1,4 @@
-//! What an aggregation needs, as the sets that have it.
+//! Finds the grouping sets that have what an aggregation needs.
 //!
 //! Each rule here is wider than the rule of [`matching`](crate::cube::rewrite::matching) that it stands for: it looks
 //! at columns and forms of expressions, where that one looks at the expressions themselves.
@@ -93,7 +93,7 @@ impl<'a> Needs<'a> {
         for known in own.into_iter().chain(joined) {
             sets.add(known);
         }
-        // Its columns are all equal to the partition column, or it is no condition on keys alone.
+        // All columns of a condition on keys are equal to the partition column, so that any one of them is enough here.
         if let Some(column) = predicate.column_refs().into_iter().next() {
             let equal = self.equal.equals(column);
             let known = equal.iter().filter_map(|equal| self.index.column(self.block, equal));

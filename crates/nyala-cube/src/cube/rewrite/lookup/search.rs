@@ -18,9 +18,9 @@ use crate::live::Pins;
 /// A cube that may answer.
 #[derive(Debug)]
 pub struct Likely {
-    /// As the statement may use it.
+    /// The cube as the statement may use it.
     pub cube: Arc<ReadyCube>,
-    /// Rows that it reads at least, and its place among all cubes: of two that read as many rows, the first is taken.
+    /// A lower bound of the rows that it reads, and its place among all cubes, which decides between equal bounds.
     pub least: (u64, usize),
 }
 
@@ -70,7 +70,7 @@ fn having_all(
     cubes
 }
 
-/// What the query asks for of each partition column.
+/// The keys that the query asks for, by partition column.
 struct Ranges<'a> {
     block: &'a Block,
     simplify: &'a SimplifyContext,

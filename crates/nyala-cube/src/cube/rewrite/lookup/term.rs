@@ -7,7 +7,7 @@ use datafusion::common::Column;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, Operator};
 
-/// An expression, its form, and the same of its parts.
+/// An expression with its form, and its parts with theirs.
 ///
 /// Expressions that [`normalize`](crate::cube::expression::normalize) makes equal have one form: operands have no
 /// order, columns no names, casts and aliases are left out. The reverse need not hold.

@@ -14,9 +14,9 @@ use crate::scan::parquet_files::by_values;
 /// The columns of a version.
 #[derive(Debug, Clone)]
 pub struct DeltaColumns {
-    /// All, in the order of the log.
+    /// All columns, in the order of the log.
     pub all: Vec<FieldRef>,
-    /// The names of those that are not in the files.
+    /// Names of the columns that are not in the files.
     pub partitions: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ impl DeltaColumns {
         let names =
             |schema: &SchemaRef| schema.fields().map(|field| field.name().clone()).collect::<Vec<_>>();
         let in_files = names(files);
-        // Also where only names within structs differ, or columns have taken each other's.
+        // The mode is checked, and not the names: they may differ within structs only, or two columns may have swapped their names.
         let mapping = scan.snapshot().table_properties().column_mapping_mode;
         if mapping.is_some_and(|mode| mode != ColumnMappingMode::None) {
             let message =

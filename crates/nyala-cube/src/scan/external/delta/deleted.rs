@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 
-/// The rows of a file that are left, and a name for the deleted ones.
+/// The rows of a file that are not deleted, and a digest of the deleted ones.
 #[derive(Debug, Clone)]
 pub struct DeletedRows {
     left: Arc<ParquetRowSelection>,
@@ -38,7 +38,7 @@ impl DeletedRows {
         Some(Self { left, count, digest: digest.finalize() })
     }
 
-    /// Tells two sets of deleted rows of a file apart, where caches compare tags of files.
+    /// Tells two sets of deleted rows of one file apart. Caches compare it as a part of the file's tag.
     pub fn tag(&self) -> String {
         format!("without {} rows {}", self.count, self.digest.to_hex())
     }

@@ -21,14 +21,14 @@ use url::Url;
 
 use super::{At, DeletedRows, DeltaColumns, DeltaFile, DeltaTable};
 
-/// Tables whose last version is kept.
+/// Number of tables whose last version is kept.
 const MAX_TABLES: usize = 1000;
 
 /// A version that was read.
 #[derive(Debug)]
 pub struct DeltaVersion {
     snapshot: SnapshotRef,
-    /// The commit file. If it differs at the next read, another table has taken the folder.
+    /// The commit file of the version. If it has changed at the next read, the folder has another table.
     commit: Option<ObjectMeta>,
     /// Its columns.
     pub columns: DeltaColumns,
@@ -56,7 +56,7 @@ impl DeltaLogs {
     /// The version of the table that was read last.
     ///
     /// # Errors
-    /// None was read, and it cannot be.
+    /// No version was read before, and reading it fails.
     pub async fn last(
         &self,
         store: (&str, &Arc<dyn ObjectStore>),
@@ -68,7 +68,7 @@ impl DeltaLogs {
         }
     }
 
-    /// The version of the table that is to be read, as the log is now.
+    /// Reads the version of the table that a statement uses, as the log is now.
     ///
     /// # Errors
     /// There is no such table or version, it has features that are not supported, or the store fails.
@@ -103,7 +103,7 @@ impl DeltaLogs {
 }
 
 impl DeltaVersion {
-    /// Whether the file of its commit is as it was.
+    /// Whether the commit file is unchanged.
     async fn is_there(&self, store: &dyn ObjectStore) -> bool {
         match &self.commit {
             Some(commit) => store.head(&commit.location).await.is_ok_and(|found| found == *commit),

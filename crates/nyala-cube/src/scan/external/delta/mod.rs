@@ -25,12 +25,12 @@ pub struct DeltaTable {
     at: At,
 }
 
-/// Which version.
+/// The version that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum At {
     Newest,
     Version(u64),
-    /// The last one that was committed by then, in milliseconds since 1970.
+    /// The last version that was committed up to this time, in milliseconds since 1970.
     Time(i64),
 }
 

@@ -37,10 +37,10 @@ pub fn of_nothing(shape: &Shape) -> Result<RecordBatch> {
     }
 }
 
-/// The sources of columns.
+/// The sources of the columns of an answer.
 struct Made<'a> {
     rows: Rows<'a>,
-    /// The values of each call.
+    /// The values of each aggregate call.
     merged: Vec<ArrayRef>,
     computed: &'a [Computed],
 }
@@ -52,7 +52,7 @@ enum Rows<'a> {
         packing: Packing,
         keys: Vec<u64>,
     },
-    /// The group of a query without groups.
+    /// The only group of a query without group expressions.
     One,
 }
 
@@ -71,7 +71,7 @@ impl Made<'_> {
         rows_of(&shape.schema, columns, count)
     }
 
-    /// The values of a column, those at the places in `order` if that is given.
+    /// The values of a column, in the given `order` if there is one.
     fn values(&self, column: Column, order: Option<&UInt32Array>) -> Result<ArrayRef> {
         let values = match column {
             Column::Merged(number) => self.merged.get(number).cloned().ok_or_else(missing)?,
@@ -119,7 +119,7 @@ impl Rows<'_> {
         }
     }
 
-    /// The keys of a column that is kept as such, and the values they point to.
+    /// The keys of a column with a dictionary, and the values of the dictionary.
     fn keys(&self, position: usize) -> Result<Option<(Vec<u32>, &ArrayRef)>> {
         let cuboid = match self {
             Self::Cells(cuboid, _) | Self::Groups { cuboid, .. } => cuboid,
@@ -139,7 +139,7 @@ impl Rows<'_> {
         Ok(Some((keys, values)))
     }
 
-    /// The values of a column that is not kept as keys.
+    /// The values of a column without a dictionary.
     fn cells(&self, position: usize) -> Result<ArrayRef> {
         match self {
             Self::Cells(cuboid, rows) => cuboid.stored(position)?.stored.values(rows),
@@ -170,7 +170,7 @@ impl Call {
         self.states.iter().map(|position| cuboid.stored(*position)?.stored.values(rows)).collect()
     }
 
-    /// The value over all of the states; over no rows if there are none.
+    /// The value of the call over all states; without states, the value over no rows.
     fn merge_all(&self, states: &[ArrayRef]) -> Result<ArrayRef> {
         let mut accumulator = self.function.create_accumulator()?;
         if !states.is_empty() {

@@ -1,4 +1,4 @@
-//! The operator.
+//! The operator that groups and orders cells of a hot cuboid.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use super::shape::{Column, Shape};
 use crate::scan::hot::exec::HotCuboidExec;
 use crate::scan::hot::metrics::OperatorMetrics;
 
-/// Bytes for each row: its place, its keys, its group.
+/// Memory of each row, in bytes: its position, its keys and its group.
 const ROW_BYTES: usize = 20;
-/// Bytes for each row and column of values.
+/// Memory of each value, in bytes, for every row and column.
 const VALUE_BYTES: usize = 16;
 
-/// Merges, orders and gives cells of one hot cuboid.
+/// Merges and orders cells of one hot cuboid.
 #[derive(Debug)]
 pub struct HotGroupsExec {
     /// A [`HotCuboidExec`] of few rows.
@@ -41,7 +41,7 @@ pub struct HotGroupsExec {
 }
 
 impl HotGroupsExec {
-    /// In the place of `plan`; none if that does other work, or is not quicker this way.
+    /// The operator in the place of `plan`; none if the plan does other work, or is not slower.
     pub fn instead_of(plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         let (shape, scan) = Shape::of(plan)?;
         if shape.merging.is_none() && shape.order.is_empty() {
@@ -50,7 +50,7 @@ impl HotGroupsExec {
         Self::over(scan, Arc::new(shape), Arc::clone(plan))
     }
 
-    /// The same over other rows of the scan; none if the cuboid that is in memory now does not lend itself to it.
+    /// The operator over other rows of the scan; none if the cuboid in memory has no keys that fit, or too many rows are left.
     pub fn with_scan(&self, scan: Arc<dyn ExecutionPlan>) -> Option<Self> {
         Self::over(scan, Arc::clone(&self.shape), Arc::clone(&self.general))
     }

@@ -12,7 +12,7 @@ pub struct Packing {
     columns: Vec<(usize, u32)>,
 }
 
-/// Which rows are of one group.
+/// The groups of some rows.
 #[derive(Debug, PartialEq)]
 pub struct Groups {
     /// The group of each row.
@@ -22,7 +22,7 @@ pub struct Groups {
 }
 
 impl Packing {
-    /// None if a column is not kept as keys, or if they do not fit.
+    /// None if a column has no dictionary, or if its keys do not fit into 64 bits together with the others.
     pub fn of(positions: &[usize], cuboid: &HotCuboid) -> Option<Self> {
         let columns = positions.iter().map(|at| {
             let (_, values) = cuboid.column(*at)?.stored.folds()?;
@@ -33,7 +33,7 @@ impl Packing {
         fits.then_some(Self { columns })
     }
 
-    /// The groups of some rows, in the order in which they come first.
+    /// The groups of some rows, in the order of their first rows.
     pub fn groups(&self, cuboid: &HotCuboid, rows: &Selection) -> Groups {
         let mut packed = vec![0_u64; rows.rows()];
         for (position, bits) in &self.columns {
@@ -48,7 +48,7 @@ impl Packing {
         number(packed)
     }
 
-    /// The keys that one of the columns has in each group.
+    /// The keys of one column in each group.
     pub fn unpack(&self, position: usize, groups: &[u64]) -> Option<Vec<u32>> {
         let at = self.columns.iter().position(|(column, _)| *column == position)?;
         let (_, bits) = self.columns.get(at)?;
@@ -92,7 +92,7 @@ fn number(packed: Vec<u64>) -> Groups {
     groups
 }
 
-/// Keys are small numbers side by side: a multiplication spreads their bits, and both halves of it are used.
+/// Keys are small numbers in adjacent bits: a multiplication spreads the bits, and both halves of the product are used.
 fn hash(key: u64) -> u64 {
     let wide = u128::from(key ^ 0x9E37_79B9_7F4A_7C15) * 0xD6E8_FEB8_6659_FD93;
     (wide >> u64::BITS) as u64 ^ wide as u64

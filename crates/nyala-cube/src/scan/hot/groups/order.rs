@@ -1,4 +1,4 @@
-//! The order in which groups are given.
+//! The order of the groups of an answer.
 
 use std::ops::{BitOr, Shl};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::keys::bits;
 
 /// A sort key of groups.
 pub enum Criterion {
-    /// Keys below `count`, in the order of their values. That of NULL, if there is one, is the last.
+    /// Keys below `count`, which ascend with their values. The key of NULL, if there is one, is the last.
     Keys {
         keys: Vec<u32>,
         count: usize,
@@ -21,8 +21,8 @@ pub enum Criterion {
     Values(ArrayRef),
 }
 
-/// Places of `rows` groups in the order of these criteria, the first before the others, at most `fetch` of them.
-/// Groups that are equal in all of them come in the order in which they are, unless the criteria do not fit into a number.
+/// Positions of `rows` groups, sorted by these criteria, the first criterion first; at most `fetch` positions.
+/// Equal groups keep their order, unless the criteria do not fit into one number.
 pub fn order(
     criteria: Vec<(Criterion, SortOptions)>,
     rows: usize,
@@ -55,8 +55,8 @@ struct Ranks {
     of: Vec<u64>,
 }
 
-/// The ranks of each group and behind them its place in one number, which compares as the groups do. Numbers of 64
-/// bits are one word to move and to compare, wider ones are more.
+/// The ranks of each group, followed by its position, as one number that compares as the groups do. Numbers of 64
+/// bits move and compare faster than wider ones.
 fn packed<N>(ranks: &[Ranks], rows: usize, place_bits: u32) -> Vec<N>
 where
     N: Copy + From<u64> + Shl<u32, Output = N> + BitOr<Output = N>,
@@ -106,7 +106,7 @@ impl Criterion {
                 let (Some(least), Some(most)) = (min(values), max(values)) else {
                     return Some(Ranks { width: 0, of: Vec::new() });
                 };
-                // Differences of any two fit into 64 bits without a sign.
+                // The difference of any two values fits into 64 bits without a sign.
                 let rank = |value: &i64| match options.descending {
                     true => most.wrapping_sub(*value) as u64,
                     false => value.wrapping_sub(least) as u64,
@@ -207,7 +207,7 @@ mod tests {
                 assert_eq!(found, expected(&columns, None), "{columns:?}");
             }
         };
-        // With the place, which takes 3 bits: around the limits of 64 and of 128 bits, and beyond.
+        // Together with the position, which takes 3 bits, these are around the limits of 64 and of 128 bits, and beyond.
         for bits in [58, 59, 60, 61, 62, 63] {
             let near =
                 numbers(&[Some(1 << (bits - 1)), Some(0), Some(5), Some((1 << (bits - 1)) - 1), Some(7)]);

@@ -1,4 +1,4 @@
-//! Which part of a plan can be computed on keys: groups, aggregates, order.
+//! Finds the part of a plan that can be computed on keys: groups, aggregates, order.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 
 use crate::scan::hot::exec::HotCuboidExec;
 
-/// How the columns of an answer come of the rows of a scan.
+/// How the columns of an answer follow from the rows of a scan.
 #[derive(Debug, Clone)]
 pub struct Shape {
-    /// None if rows are given as they stand.
+    /// None if the rows of the scan are not grouped.
     pub merging: Option<Merging>,
     pub columns: Vec<Column>,
     pub computed: Vec<Computed>,
     pub order: Vec<(Column, SortOptions)>,
-    /// Most rows that are given.
+    /// Largest number of rows of the answer.
     pub fetch: Option<usize>,
     pub schema: SchemaRef,
 }
@@ -49,11 +49,11 @@ pub struct Call {
 pub struct Computed {
     pub expr: Arc<dyn PhysicalExpr>,
     pub inputs: Vec<Column>,
-    /// Of the inputs.
+    /// Schema of the inputs.
     pub schema: SchemaRef,
 }
 
-/// Where the values of a column come from.
+/// The source of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
     /// A column of the cuboid, by position.
@@ -65,8 +65,7 @@ pub enum Column {
 }
 
 impl Shape {
-    /// The shape of `plan` over the scan below it; none if it does other work than to merge, order and choose
-    /// columns.
+    /// The shape of `plan` over the scan below it; none if the plan does more than merge, order and choose columns.
     pub fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<(Self, Arc<dyn ExecutionPlan>)> {
         if let Some(scan) = plan.downcast_ref::<HotCuboidExec>() {
             return (scan.cuboids() == 1).then(|| (Self::over(scan), Arc::clone(plan)));
@@ -151,7 +150,7 @@ impl Shape {
         Some(self)
     }
 
-    /// A row that a limit leaves out is not computed: it may be that it cannot be.
+    /// None after a sort: computing a row that a limit leaves out could fail.
     fn compute(&mut self, expr: &Arc<dyn PhysicalExpr>) -> Option<Column> {
         if !self.order.is_empty() || is_volatile(expr) {
             return None;
