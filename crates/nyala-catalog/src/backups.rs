@@ -1,4 +1,4 @@
-//! Copies of the catalog in a folder: made, listed, forgotten.
+//! Backups of the catalog: copies in a folder, which are made, listed and removed.
 //!
 //! The name of a copy tells the version of the catalog, when it was made, and the CRC-32C of the file:
 //! `catalog-000000000057-1764073331123-9ae0daaf.sqlite`.
@@ -22,11 +22,11 @@ const READ_BYTES: usize = 1 << 20;
 /// One copy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Backup {
-    /// The version of the catalog, or one before the copy was finished.
+    /// The catalog's version when the copy was begun; the copy may hold a later one.
     pub version: SnapshotVersion,
     /// Milliseconds since the Unix epoch when it was made.
     pub made_at_ms: u64,
-    /// Where it is.
+    /// The file of the copy.
     pub path: PathBuf,
     crc: u32,
 }
@@ -41,10 +41,10 @@ impl Backup {
         parts.next().is_none().then_some(Self { version, made_at_ms, path, crc })
     }
 
-    /// Whether its bytes match its checksum.
+    /// Whether the bytes of the copy match its checksum.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the copy cannot be read.
     pub fn is_whole(&self) -> io::Result<bool> {
         Ok(crc_of(&self.path)? == self.crc)
     }
@@ -66,10 +66,10 @@ pub fn list(folder: &Path) -> io::Result<Vec<Backup>> {
     Ok(found)
 }
 
-/// Copies the catalog to `folder`, which is created if missing, and forgets all but the `keep` newest copies.
+/// Copies the catalog to `folder`, which is created if missing, and removes all but the `keep` newest copies.
 ///
 /// # Errors
-/// [`CatalogError::Corrupt`] if the catalog is damaged: then no older copy is forgotten.
+/// [`CatalogError::Corrupt`] if the catalog is damaged: then no older copy is removed.
 pub async fn make(catalog: &Catalog, folder: &Path, keep: usize) -> Result<Backup, CatalogError> {
     let failed = |source| CatalogError::Open { path: folder.to_owned(), source };
     create(folder).map_err(failed)?;
@@ -90,7 +90,7 @@ fn finish(unfinished: &Path, folder: &Path, version: SnapshotVersion, keep: usiz
     let path = folder.join(format!("{PREFIX}{:012}-{made_at_ms}-{crc:08x}{SUFFIX}", version.0));
     std::fs::rename(unfinished, &path)?;
     File::open(folder)?.sync_all()?;
-    // Later versions than that of the catalog are of changes that a shared database has lost: they go first.
+    // Copies with a version above the catalog's hold changes that a shared database has lost: they are removed first.
     let (lost, others): (Vec<_>, Vec<_>) = list(folder)?.into_iter().partition(|copy| copy.version > version);
     for old in others.into_iter().chain(lost).skip(keep.max(1)) {
         remove(&old.path)?;
@@ -129,7 +129,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Versions of the copies, after these were made one after the other.
+    /// Makes copies of these versions, and returns the versions that were kept.
     fn copied(versions: &[u64]) -> Vec<u64> {
         let folder = tempfile::tempdir().unwrap();
         for version in versions {

@@ -36,7 +36,7 @@ struct Shared {
     current: ArcSwap<CatalogSnapshot>,
     /// Set after `current`: a reader that sees a version here finds that snapshot or one that was published later.
     versions: watch::Sender<SnapshotVersion>,
-    /// Held from before a snapshot is made until it is published.
+    /// The lock of writers, held from before a snapshot is made until it is published.
     turn: Mutex<()>,
     /// The leases that this process holds.
     leases: Mutex<BTreeMap<(String, NodeId), Weak<Lease>>>,
@@ -74,17 +74,18 @@ impl Catalog {
         Self::open(Arc::new(PostgresStore::open(url).await?)).await
     }
 
-    /// Whether nodes on other machines may have it open, too.
+    /// Whether nodes on other machines may have the catalog open, too.
     pub fn is_shared(&self) -> bool {
         self.shared.store.is_shared()
     }
 
-    /// The name that all nodes with this catalog know it by; none if there is only this node.
+    /// Name of the cluster, which all nodes with this catalog share; none if the catalog serves one node.
     pub async fn cluster(&self) -> Result<Option<NodeId>, CatalogError> {
         self.shared.store.cluster().await
     }
 
-    /// The place of cuboids that all nodes agree on: this one, unless another is known. Empty is a data folder.
+    /// Records where all nodes store cuboids, unless a place is recorded already, and returns the recorded
+    /// one. An empty text means the data folder.
     pub async fn agree_on_place(&self, place: &str) -> Result<String, CatalogError> {
         self.shared.store.agree_on_place(place).await
     }
@@ -135,7 +136,7 @@ impl Catalog {
         self.shared.store.leases().await
     }
 
-    /// Records that this node is alive, and returns all nodes that were since `forget` ago, itself included.
+    /// Records that this node is alive, and returns all nodes that were alive within the last `forget`, this one included.
     ///
     /// # Errors
     /// [`CatalogError::NodeTaken`] if another process runs as this node.
@@ -143,7 +144,7 @@ impl Catalog {
         self.shared.store.beat(node, forget).await
     }
 
-    /// Forgets a node that stops, if its record is of the process that started then.
+    /// Removes the record of a node that stops, if the process that started at `started_at_ms` has written it.
     pub async fn leave(&self, node: &NodeId, started_at_ms: u64) -> Result<(), CatalogError> {
         self.shared.store.leave(node, started_at_ms).await
     }
@@ -153,9 +154,8 @@ impl Catalog {
         self.shared.store.changed().await;
     }
 
-    /// Publishes the commits of other processes since then, and returns the current snapshot. Reads one
-    /// row when nothing has changed, so that it can be polled. If a shared database went back to an older state, that state is
-    /// published.
+    /// Publishes the commits that other processes made since the current snapshot, and returns the newest one. Reads one row when
+    /// nothing has changed, so that it can be polled. If a shared database went back to an older state, that state is published.
     pub async fn refresh(&self) -> Result<Arc<CatalogSnapshot>, CatalogError> {
         let _turn = self.shared.turn.lock().await;
         let known = self.snapshot();
@@ -201,7 +201,7 @@ impl Catalog {
     }
 
     /// Stores entries of the query history of a node, in place of those with the same id, and forgets all but
-    /// the `keep` queries that it was asked last.
+    /// the `keep` queries that the node was asked last.
     pub async fn record_queries(
         &self,
         node: &NodeId,
@@ -252,8 +252,8 @@ impl Shared {
         })
     }
 
-    /// The caller holds `turn`, so no other task replaces the snapshot in between. The snapshot of the store replaces it
-    /// also with a lower version: see [`CatalogStore::load_after`].
+    /// The caller holds `turn`, so no other task replaces the snapshot in between. `next` replaces it even if
+    /// its version is lower: see [`CatalogStore::load_after`].
     fn publish(&self, mut next: CatalogSnapshot) {
         let previous = self.current.load_full();
         if next.is_same_version(&previous) {

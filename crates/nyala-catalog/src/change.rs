@@ -31,7 +31,7 @@ pub enum Change {
         /// tables still prevents it: a built cube is never lost by a statement that does not name it.
         cascade: bool,
     },
-    /// Registers a table. The name that a live table has in its disk store is no leftover there from now on.
+    /// Registers a table. The name of a live table in its disk store is removed from the leftovers of that store.
     CreateTable {
         /// The table; its schema must exist.
         table: NewTable,
@@ -81,7 +81,7 @@ pub enum Change {
     },
     /// Registers a disk store.
     CreateDiskStore {
-        /// The store; nothing is left over in it.
+        /// The store, without leftovers.
         store: DiskStoreEntry,
         /// Whether an existing store of this name is fine.
         if_not_exists: bool,
@@ -93,7 +93,7 @@ pub enum Change {
         /// Whether a missing store is fine.
         if_exists: bool,
     },
-    /// A dropped table is gone from its disk store, too.
+    /// Removes a dropped table from the leftovers of its disk store: its rows are deleted there.
     ForgetLeftover {
         /// The store.
         store: String,
@@ -203,7 +203,7 @@ pub enum Change {
         /// The segment.
         segment: SegmentId,
     },
-    /// Forgets segments in any state, of those that are still there. Their files are not touched.
+    /// Forgets those of the segments that still exist, in any state. Their files are not touched.
     DropSegments {
         /// The segments.
         segments: Vec<SegmentId>,

@@ -34,12 +34,12 @@ impl From<&CubeEntry> for CubeKey {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Edit {
     AddSchema(String),
-    /// The schema is empty by then.
+    /// The schema is empty when this edit is made.
     RemoveSchema(String),
     AddTable(#[serde(with = "shared")] Arc<TableEntry>),
-    /// The row is one of this id.
+    /// Replaces the row with the id of the entry.
     SetTable(#[serde(with = "shared")] Arc<TableEntry>),
-    /// Replaces the row of this name and of the id of the entry.
+    /// Replaces the row with this old name and the id of the entry.
     RenameTable(QualifiedName, #[serde(with = "shared")] Arc<TableEntry>),
     RemoveTable(#[serde(with = "shared")] Arc<TableEntry>),
     /// A store of the same name is replaced.
@@ -47,13 +47,13 @@ pub enum Edit {
     RemoveDiskStore(String),
     /// A cube without segments.
     AddCube(#[serde(with = "shared")] Arc<CubeEntry>),
-    /// Its segments stay.
+    /// The cube's segments stay.
     SetDefinition {
         cube: CubeKey,
         definition: CubeDefinition,
         statement: String,
     },
-    /// Its segments and their cuboids go with it.
+    /// Removes the cube's segments and their cuboids, too.
     RemoveCube(CubeKey),
     /// A segment without cuboids.
     AddSegment(CubeKey, SegmentEntry),
@@ -72,7 +72,7 @@ pub enum Edit {
         key_bounds: Option<(i64, i64)>,
     },
     SetDamaged(CubeKey, SegmentId, SegmentDamage),
-    /// Its cuboids go with it.
+    /// Removes the segment's cuboids, too.
     RemoveSegment(CubeKey, SegmentId),
     /// A role of the same name is replaced.
     PutRole(#[serde(with = "shared")] Arc<RoleEntry>),

@@ -77,7 +77,7 @@ pub enum CatalogError {
     SegmentsOverlap {
         /// The segment that was to be published.
         segment: SegmentId,
-        /// The one in its way.
+        /// The ready segment that it overlaps.
         other: SegmentId,
     },
     /// Roles would be members of each other: leave one of them out.
@@ -88,7 +88,7 @@ pub enum CatalogError {
         /// The role that it was to become a member of.
         group: String,
     },
-    /// A newer version of Nyala has written the catalog, maybe while this one had it open: run that version.
+    /// A newer version of Nyala has written the catalog, maybe while this process had it open: run that version.
     #[error(
         "the catalog has format {found}, but this version of nyala knows formats up to {known}: this node is older than its \
          catalog; upgrade it to the version that wrote it"
@@ -138,7 +138,7 @@ pub enum CatalogError {
     LeaseLost {
         /// Its name.
         lease: String,
-        /// Whether the catalog is one of several nodes, so that another may take the lease.
+        /// Whether several nodes share the catalog, so that another one may have taken the lease.
         is_shared: bool,
     },
     /// Another process has the name of this node, and started later: one of the two has a copy of the other's data folder.
@@ -150,7 +150,7 @@ pub enum CatalogError {
     NodeTaken {
         /// The node.
         node: NodeId,
-        /// Where the other process is reached; empty if it does not tell.
+        /// Address of the other process; empty if its record has none.
         address: String,
     },
     /// The process began to shut down during a change: check whether the change was made.
@@ -162,7 +162,7 @@ pub enum CatalogError {
 }
 
 impl CatalogError {
-    /// Whether the change may have been made, or may still be: then files that it names must stay.
+    /// Whether the change may have been made, or may still be made: then files that it names must stay.
     pub fn may_be_made(&self) -> bool {
         matches!(self, Self::UnknownOutcome | Self::Interrupted)
     }
@@ -207,7 +207,7 @@ fn release(what: &str, by: &str) -> &'static str {
     }
 }
 
-/// A node alone only loses a lease when nothing in it ran for as long as a lease is held.
+/// A single node loses a lease only if its process did not run for longer than a lease is held.
 fn why_ended(is_shared: bool) -> &'static str {
     match is_shared {
         true => ", and another node may have taken over",

@@ -1,9 +1,9 @@
-//! Leases: what one node at a time may do, such as to build a cube.
+//! Leases: rights that one node at a time holds, for example to build a cube.
 //!
-//! A lease ends by itself, so that a node that died does not keep it. A node that is only slow may not know that its lease
-//! ended: each lease has a token that grows whenever it is taken, and changes made under an old one are refused. So are changes under a
-//! lease that has ended and was not taken yet, and that lease is not renewed any more: the search for leftover
-//! files takes the files of a job without a lease for leftovers.
+//! A lease ends by itself, so that a node that died does not keep it. A node that is only slow may not know that
+//! its lease ended: each lease has a token that grows whenever it is taken, and changes made under an old token
+//! are refused. Changes under a lease that has ended are refused even if no node has taken it since, and such a
+//! lease cannot be renewed: the search for leftover files treats the files of a job without a lease as leftovers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,13 +22,13 @@ use crate::store::CatalogStore;
 pub const HOLD: Duration = Duration::from_secs(30);
 /// How often a lease is renewed.
 const RENEW: Duration = Duration::from_secs(10);
-/// How soon after an attempt that failed. One that was never answered has taken half of the lease: with a pause of [`RENEW`] after it, the
-/// lease would end although the database is back.
+/// Pause after a failed attempt to renew. An attempt that got no answer has taken half of the lease: with a
+/// pause of [`RENEW`] after it, the lease would end although the database is back.
 const RENEW_AGAIN: Duration = Duration::from_secs(1);
-/// How long before its end a holder stops to rely on its lease: the database's clock may be a little faster.
+/// How long before its end a holder stops relying on its lease: the database's clock may be a little faster.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// Grows whenever a lease is taken.
+/// A number that grows whenever a lease is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeaseToken(pub u64);
 
@@ -48,7 +48,7 @@ pub struct Lease {
     /// When the lease ends unless it is renewed; none once it is lost.
     until: watch::Receiver<Option<Instant>>,
     renewing: JoinHandle<()>,
-    /// Where it was taken: it may be dropped on any thread.
+    /// The runtime that gives the lease back: the lease may be dropped on a thread without one.
     runtime: Handle,
 }
 
@@ -68,7 +68,7 @@ impl Lease {
         name: &str,
         owner: &NodeId,
     ) -> Result<Option<Self>, CatalogError> {
-        // Counted from before the request: the database counts from when it is granted.
+        // The hold is counted from before the request, so that it ends here no later than in the database.
         let asked = Instant::now();
         let Some(token) = store.take_lease(name, owner, HOLD).await? else { return Ok(None) };
         let fence = Fence { lease: name.to_owned(), token };
@@ -77,12 +77,12 @@ impl Lease {
         Ok(Some(Self { fence, store: Arc::clone(store), until, renewing, runtime: Handle::current() }))
     }
 
-    /// What changes under this lease are made with.
+    /// The fence for changes under this lease.
     pub fn fence(&self) -> &Fence {
         &self.fence
     }
 
-    /// Whether no other node can hold it now.
+    /// Whether this node certainly holds the lease: no other node can have taken it.
     pub fn is_held(&self) -> bool {
         self.until.borrow().is_some_and(|until| Instant::now() < until)
     }
@@ -116,17 +116,17 @@ impl Drop for Lease {
 #[derive(Debug, Clone)]
 pub struct Permit {
     fences: Vec<Fence>,
-    /// Kept as long as there may be changes to make; none on a node that it is lent to.
+    /// Keeps the lease from being given back; none on a node that the permit is lent to.
     _held: Option<Arc<Lease>>,
 }
 
 impl Permit {
-    /// On a node that works for the holder. It ends when the holder gives up one of the leases.
+    /// The permit of a node that works for the holder of the leases. It ends when the holder gives one of them up.
     pub fn lent(fences: Vec<Fence>) -> Self {
         Self { fences, _held: None }
     }
 
-    /// What changes are made with.
+    /// The fences for changes under this permit.
     pub fn fences(&self) -> &[Fence] {
         &self.fences
     }
@@ -160,7 +160,7 @@ async fn renew(store: Arc<dyn CatalogStore>, fence: Fence, held: watch::Sender<O
                 held.send_replace(None);
                 return;
             }
-            // Each second brings another attempt, and each lease has its own: the log has the first that failed.
+            // Each lease is tried again every second: only its first failure is logged.
             Err(_) if is_failing => {}
             Err(error) => {
                 tracing::warn!(lease = fence.lease, %error, "a lease is not renewed for the moment");
@@ -170,7 +170,7 @@ async fn renew(store: Arc<dyn CatalogStore>, fence: Fence, held: watch::Sender<O
     }
 }
 
-/// How long it is waited before the next attempt.
+/// The pause before the next attempt.
 fn pause_after<T, E>(renewed: &Result<T, E>) -> Duration {
     if renewed.is_ok() { RENEW } else { RENEW_AGAIN }
 }
@@ -205,7 +205,7 @@ impl LocalLeases {
         }
     }
 
-    /// Whether it is still held under this token.
+    /// Whether the lease is still held under this token.
     pub fn is_held(&self, name: &str, token: LeaseToken) -> bool {
         let now = Instant::now();
         self.taken.get(name).is_some_and(|(_, held, until)| *held == token && now < *until)

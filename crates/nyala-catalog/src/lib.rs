@@ -14,8 +14,8 @@
 //!   ArcSwap<CatalogSnapshot>  ──▶ readers         watch<SnapshotVersion> ──▶ caches
 //! ```
 //!
-//! There are two: SQLite for a node alone, and PostgreSQL for nodes that share a catalog. Each loads a snapshot and writes
-//! edits; the rules and the conformance suite are written once, for both.
+//! There are two backends: SQLite for a node alone, and PostgreSQL for nodes that share a catalog. Each loads
+//! a snapshot and writes edits; the rules and the conformance suite are written once, for both.
 
 pub mod backups;
 mod catalog;

@@ -19,7 +19,7 @@ pub fn create_store(base: &CatalogSnapshot, store: &DiskStoreEntry, if_not_exist
         }
         (None, _) => {}
     }
-    // A folder is of the machine of its node: another node has another one of that name.
+    // A path names a folder of one machine: on another node the same path is another folder.
     let is_taken =
         |other: &&Arc<DiskStoreEntry>| other.folder == store.folder && store.node.owns(&other.node);
     if let Some(other) = base.disk_stores.values().find(is_taken) {

@@ -1,4 +1,4 @@
-//! What a change names, looked up in the stored catalog, and the errors where it is missing, taken or in use.
+//! Looks up the names of a change in the stored catalog, and makes the errors for names that are missing, taken or in use.
 
 use std::sync::Arc;
 

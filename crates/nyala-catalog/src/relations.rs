@@ -67,7 +67,7 @@ fn inputs(base: &CatalogSnapshot, view: &TableEntry) -> BTreeSet<TableId> {
     found
 }
 
-/// Drops tables, or else views; a missing one may be fine; views that read them may go too.
+/// Drops tables, or views if `views`. With `if_exists` a missing one is no error; with `cascade` the views that read them are dropped, too.
 pub fn drop(
     base: &CatalogSnapshot,
     names: &[QualifiedName],

@@ -33,13 +33,14 @@ pub trait CatalogStore: Send + Sync + Debug {
     /// Returns when another process may have made a change, or never if that cannot be known.
     async fn changed(&self);
 
-    /// Whether other machines may have the catalog open, too.
+    /// Whether nodes on other machines may have the catalog open, too.
     fn is_shared(&self) -> bool;
 
-    /// The name of the catalog: nodes with one catalog share it. None if no other node can.
+    /// Name of the cluster, which all nodes with this catalog share; none if no other node can have the catalog open.
     async fn cluster(&self) -> Result<Option<NodeId>, CatalogError>;
 
-    /// The place of cuboids that all nodes agree on: this one, unless another is known. Empty is a data folder.
+    /// Records where all nodes store cuboids, unless a place is recorded already, and returns the recorded
+    /// one. An empty text means the data folder. A store of one node returns `place`.
     async fn agree_on_place(&self, place: &str) -> Result<String, CatalogError>;
 
     /// Makes one change in one transaction that is durable when this returns. An error means that
@@ -100,7 +101,7 @@ pub trait CatalogStore: Send + Sync + Debug {
         hold: Duration,
     ) -> Result<Option<LeaseToken>, CatalogError>;
 
-    /// Holds a lease for this long from now on. False if it is no longer held under this token, or has ended.
+    /// Extends a lease to this long from now. False if it is no longer held under this token, or has ended.
     async fn renew_lease(&self, name: &str, token: LeaseToken, hold: Duration) -> Result<bool, CatalogError>;
 
     /// Gives a lease back, if it is still held under this token.
@@ -109,15 +110,15 @@ pub trait CatalogStore: Send + Sync + Debug {
     /// The leases that are held, by name.
     async fn leases(&self) -> Result<Vec<LeaseEntry>, CatalogError>;
 
-    /// Records that this node is alive, and returns all nodes that were since `forget` ago, itself included. A store of one
-    /// node returns the node itself.
+    /// Records that this node is alive, and returns all nodes that were alive within the last `forget`, this
+    /// one included. A store of one node returns the node itself.
     ///
     /// # Errors
-    /// [`CatalogError::NodeTaken`] if a process that started later tells the same of itself. The record of a process that started
-    /// earlier is replaced at once: the node was started again.
+    /// [`CatalogError::NodeTaken`] if the record of this node is of a process that started later. The record
+    /// of a process that started earlier is replaced at once: the node was started again.
     async fn beat(&self, node: &NodeEntry, forget: Duration) -> Result<Vec<NodeEntry>, CatalogError>;
 
-    /// Forgets a node that stops, if its record is of the process that started then.
+    /// Removes the record of a node that stops, if the process that started at `started_at_ms` has written it.
     async fn leave(&self, node: &NodeId, started_at_ms: u64) -> Result<(), CatalogError>;
 
     /// Writes everything, as of one transaction, to a file that does not exist. Writers go on meanwhile.

@@ -10,7 +10,7 @@ use crate::CatalogError;
 use crate::lease::{Fence, Lease};
 
 const LONG: Duration = Duration::from_secs(60);
-/// Ends before the next statement.
+/// The hold of a lease that ends before the next statement.
 const ENDED: Duration = Duration::ZERO;
 
 fn other() -> NodeId {
@@ -28,7 +28,7 @@ pub async fn one_node_at_a_time_holds_a_lease(backend: &dyn Backend) {
     assert_eq!(held, [("cube 1".to_owned(), node()), ("cube 2".to_owned(), other())]);
     let token = first.fence().token;
     drop((first, second));
-    // It is given back behind the drop.
+    // The drop returns before the lease is given back.
     let taken = loop {
         match Lease::take(&store, "cube 1", &other()).await.unwrap() {
             Some(taken) => break taken,
@@ -43,7 +43,7 @@ pub async fn a_lease_ends_unless_it_is_renewed(backend: &dyn Backend) {
     let first = store.take_lease("upkeep", &node(), LONG).await.unwrap().unwrap();
     assert!(store.renew_lease("upkeep", first, ENDED).await.unwrap());
     assert!(store.leases().await.unwrap().is_empty());
-    // Others may rely on that, whether one takes it or not.
+    // An ended lease cannot be renewed, even if no node has taken it since: other nodes rely on its end.
     assert!(!store.renew_lease("upkeep", first, LONG).await.unwrap());
     assert!(store.leases().await.unwrap().is_empty());
     let second = store.take_lease("upkeep", &other(), LONG).await.unwrap().unwrap();
@@ -67,7 +67,7 @@ pub async fn changes_under_a_lost_lease_are_refused(backend: &dyn Backend) {
     let refused =
         subject.catalog.commit_under(std::slice::from_ref(&first), create_table("b")).await.unwrap_err();
     assert!(matches!(refused, CatalogError::LeaseLost { .. }), "{refused}");
-    // Other nodes are named only where there may be some.
+    // The message mentions other nodes only if the catalog is shared.
     assert_eq!(refused.to_string().contains("another node"), shared.is_shared(), "{refused}");
     let second = fence(shared.take_lease("cube 1", &other(), LONG).await.unwrap().unwrap());
     let refused =

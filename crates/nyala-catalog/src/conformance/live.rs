@@ -48,7 +48,7 @@ pub async fn a_store_is_not_dropped_under_its_tables(backend: &dyn Backend) {
     }
     let refused = subject.commit(twin.clone()).await.unwrap_err().to_string();
     assert!(refused.starts_with("folder `stores/main` is needed by disk store `main`"), "{refused}");
-    // On another machine that is another folder.
+    // On another machine the same path is another folder.
     if let Change::CreateDiskStore { store, .. } = &mut twin {
         store.node = NodeId("there".to_owned());
     }

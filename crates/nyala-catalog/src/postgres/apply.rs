@@ -17,7 +17,7 @@ use crate::lease::Fence;
 use crate::rules;
 use crate::store::Applied;
 
-/// Changes that are kept for nodes that follow.
+/// Number of changes that are kept, so that other nodes can make them on their own snapshots.
 const KEPT_CHANGES: u64 = 1000;
 /// Attempts to find out whether a change was made, after the connection broke while it was committed.
 const OUTCOME_ATTEMPTS: u32 = 3;
@@ -54,7 +54,7 @@ pub async fn apply(
     let applied = Applied { snapshot: decision.next, segment: decision.segment, changed };
     match transaction.commit().await {
         Ok(()) => Ok(applied),
-        // Until the answer came, the change may or may not have been made.
+        // A failed commit does not tell whether the change was made.
         Err(error) if changed => {
             connection.close_on_drop();
             drop(connection);
@@ -78,7 +78,7 @@ async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query("SELECT 1 FROM nyala.catalog FOR UPDATE").fetch_one(connection).await.map(drop)
 }
 
-/// Fails if the lease has ended, taken by another node or not. Until the transaction ends, none can take it.
+/// Fails if the lease has ended, whether another node has taken it or not. Until the transaction ends, no node can take it.
 async fn check_fence(connection: &mut PgConnection, fence: &Fence) -> Result<(), CatalogError> {
     let select =
         "SELECT 1 FROM nyala.leases WHERE name = $1 AND token = $2 AND until > clock_timestamp() FOR SHARE";
@@ -93,8 +93,8 @@ async fn check_fence(connection: &mut PgConnection, fence: &Fence) -> Result<(),
     }
 }
 
-/// After the database went back to an older state: a change under a lease is refused, because the segment that it goes on with may
-/// be among the lost changes.
+/// Ends all leases after the database went back to an older state. A change under a lease is refused instead,
+/// because the segment that it continues may be among the lost changes.
 async fn end_leases(connection: &mut PgConnection, fences: &[Fence]) -> Result<(), CatalogError> {
     match fences.first() {
         Some(fence) => Err(CatalogError::LeaseLost { lease: fence.lease.clone(), is_shared: true }),
@@ -122,7 +122,7 @@ async fn write(
         .execute(&mut *connection)
         .await?;
     sqlx::query("UPDATE nyala.catalog SET version = $1").bind(version).execute(&mut *connection).await?;
-    // It is sent when the transaction commits.
+    // PostgreSQL sends the notification when the transaction commits.
     sqlx::query("SELECT pg_notify($1, $2)")
         .bind(CHANNEL)
         .bind(version.to_string())
@@ -149,7 +149,7 @@ async fn write_row(connection: &mut PgConnection, row: Write) -> Result<(), sqlx
         Write::RemoveBelow { kind, prefix } => {
             let delete = "DELETE FROM nyala.entries WHERE kind = $1 AND starts_with(key, $2)";
             let query = sqlx::query(delete).bind(kind.word()).bind(prefix);
-            // There may be none.
+            // It is no error if there is no such row.
             return query.execute(connection).await.map(|_| ());
         }
     };
@@ -178,7 +178,7 @@ async fn is_stored(pool: &PgPool, made: &CatalogSnapshot) -> Result<bool, sqlx::
     let mut connection = pool.acquire().await?;
     let mut transaction = connection.begin().await?;
     lock(&mut transaction).await?;
-    // Its row is kept for long.
+    // The row of a change is kept until many later changes were made.
     let select = "SELECT 1 FROM nyala.changes WHERE version = $1 AND attempt = $2";
     let query = sqlx::query(select).bind(made.version.0.cast_signed()).bind(&*made.change.0);
     let found = query.fetch_optional(&mut *transaction).await?;
@@ -190,7 +190,7 @@ pub async fn import(pool: &PgPool, snapshot: &CatalogSnapshot) -> Result<(), Cat
     let mut connection = pool.acquire().await?;
     let mut transaction = connection.begin().await?;
     lock(&mut transaction).await?;
-    // The default schema is there.
+    // A new catalog has one entry: the default schema.
     let rows = sqlx::query("SELECT count(*) FROM nyala.entries").fetch_one(&mut *transaction).await?;
     if rows.try_get::<i64, _>(0)? > 1 {
         return Err(CatalogError::NotEmpty);

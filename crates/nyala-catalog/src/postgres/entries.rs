@@ -14,15 +14,15 @@ use serde::de::DeserializeOwned;
 use crate::edit::{CubeKey, Edit};
 use crate::error::CatalogError;
 
-/// Which entries a row holds. Its key is a name, or ids from the cube to the entry, with slashes between them.
+/// The kind of the entry in a row. The row's key is a name, or ids from the cube to the entry, with slashes between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Schema,
     Table,
     DiskStore,
-    /// Without its segments.
+    /// A cube without its segments.
     Cube,
-    /// Without its cuboids.
+    /// A segment without its cuboids.
     Segment,
     Cuboid,
     Role,
@@ -45,13 +45,13 @@ impl Kind {
 /// A row that is written or removed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Write {
-    /// A row with this key is replaced where it stands.
+    /// Adds a row, or replaces the body of the row with this key, which keeps its place.
     Put {
         kind: Kind,
         key: String,
         body: String,
     },
-    /// The row with the key `before` gets another one.
+    /// Gives the row with the key `before` another key and body.
     Move {
         kind: Kind,
         before: String,
@@ -152,7 +152,7 @@ pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, CatalogError> {
     serde_json::from_str(text).map_err(|error| sqlx::Error::Decode(Box::new(error)).into())
 }
 
-/// A snapshot on its way from rows, which come in the order of their places.
+/// A snapshot that is being assembled from rows, which come in the order of their places.
 #[derive(Debug, Default)]
 pub struct Assembly {
     snapshot: CatalogSnapshot,
@@ -199,7 +199,7 @@ impl Assembly {
         found.ok_or_else(|| without_parent("cuboid", cuboid))
     }
 
-    /// The entries as a snapshot, of no version yet.
+    /// The entries as a snapshot, without a version yet.
     pub fn finish(mut self) -> CatalogSnapshot {
         let cubes = self.cubes.into_values().map(|cube| (cube.name.clone(), Arc::new(cube)));
         self.snapshot.cubes = cubes.collect();

@@ -21,7 +21,7 @@ use super::{leases, schema};
 use crate::edit::Edit;
 use crate::error::CatalogError;
 
-/// Changes that are read one by one; further ones cost more than reading everything.
+/// Most changes that are read one by one; more would cost more than reading everything.
 const MAX_CHANGES: u64 = 500;
 
 /// The newest change that is stored, and its version.
@@ -38,11 +38,11 @@ impl Newest {
     }
 }
 
-/// Reads which change is the newest. To know that it stays so, the caller holds the lock of writers, taken by a statement
-/// before this one: a statement that waits for a lock sees no rows that were written meanwhile.
+/// Reads which change is the newest. For the answer to stay true, the caller holds the lock of writers, taken
+/// by a statement before this one: a statement that waits for a lock sees no rows that were written meanwhile.
 ///
 /// # Errors
-/// [`CatalogError::Newer`], also on a node that could open the catalog: one of a newer version has migrated it since.
+/// [`CatalogError::Newer`], also on a node that could open the catalog: a node of a newer version has migrated it since.
 pub async fn newest(connection: &mut PgConnection) -> Result<Newest, CatalogError> {
     let select = "SELECT format, version, \
                   (SELECT attempt FROM nyala.changes WHERE changes.version = catalog.version) FROM nyala.catalog";
@@ -60,7 +60,7 @@ pub struct Followed {
     pub is_rewound: bool,
 }
 
-/// A new catalog has no change yet.
+/// The id of a change; empty in a new catalog, which has no change yet.
 fn change_id(attempt: Option<&str>) -> ChangeId {
     ChangeId(attempt.unwrap_or_default().into())
 }
@@ -109,11 +109,11 @@ pub async fn follow(
 
 /// The changes since a known snapshot.
 enum Later {
-    /// Its entries with all of them made.
+    /// The entries of the known snapshot, with all changes made.
     Made(CatalogSnapshot),
-    /// They are too many to be read one by one, or not all there any more.
+    /// The changes are too many to be read one by one, or some are deleted already.
     TooMany,
-    /// The change of the known snapshot is not there.
+    /// The database does not have the change of the known snapshot.
     Rewound,
 }
 
@@ -150,7 +150,7 @@ async fn later(
     Ok(Later::Made(next))
 }
 
-/// Tells that changes which this node knows are not in the database.
+/// Logs that the database lacks changes which this node knows.
 fn warn(known: &CatalogSnapshot, newest: &Newest) {
     let (known, found) = (known.version, newest.version);
     tracing::warn!(%known, %found, "the database of the catalog went back to an older state, which counts from now on");

@@ -47,7 +47,7 @@ pub async fn leave(pool: &PgPool, node: &NodeId, started_at_ms: u64) -> Result<(
     Ok(())
 }
 
-/// A time in milliseconds, as a number of PostgreSQL.
+/// A time in milliseconds, as a `bigint` of PostgreSQL.
 pub fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }

@@ -18,7 +18,7 @@ pub struct ProbedDatabase {
     pub has_catalog: bool,
     /// Whether the user may make the catalog, or read and write the one that is there.
     pub may_write: bool,
-    /// The name that all nodes with this catalog know it by; none without a catalog, or if the user may not read it.
+    /// Name of the cluster, which all nodes with this catalog share; none without a catalog, or if the user may not read it.
     pub cluster: Option<NodeId>,
     /// Time of the server's clock, in milliseconds since 1970.
     pub clock_ms: u64,

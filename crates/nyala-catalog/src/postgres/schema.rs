@@ -63,7 +63,7 @@ CREATE TABLE nyala.nodes (
 );
 ";
 
-/// Any number that no other program is likely to lock.
+/// Key of the advisory lock of migrations: any number that no other program is likely to lock.
 const MIGRATION_LOCK: i64 = 0x6e79_616c_6101;
 
 /// Takes every missing step in one transaction, or refuses a catalog of a newer version. Nodes that start together wait
@@ -89,7 +89,7 @@ pub async fn migrate(pool: &PgPool) -> Result<(), CatalogError> {
     Ok(transaction.commit().await?)
 }
 
-/// Refuses the format of a newer version; the newest format that is known.
+/// Refuses the format of a newer version; returns the newest format that this version knows.
 pub fn check(found: u32) -> Result<u32, CatalogError> {
     let known = u32::try_from(STEPS.len()).unwrap_or(u32::MAX);
     if found > known { Err(CatalogError::Newer { found, known }) } else { Ok(known) }

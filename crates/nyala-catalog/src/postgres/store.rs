@@ -1,4 +1,4 @@
-//! The connections to the database, and deadlines for all that is asked of it.
+//! The connections to the database, with a deadline for each request.
 
 use std::io;
 use std::path::Path;
@@ -22,14 +22,14 @@ use crate::lease::{Fence, LeaseToken};
 use crate::sqlite::SqliteStore;
 use crate::store::{Applied, CatalogStore};
 
-/// Changes are announced here.
+/// The `NOTIFY` channel on which changes are announced.
 pub const CHANNEL: &str = "nyala_catalog";
 
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
-/// How long anything may take, a connection included. A server that is cut off does not answer at all.
+/// The deadline of a request, the time for a connection included. A server that is cut off does not answer at all.
 pub const DEADLINE: Duration = Duration::from_secs(15);
-/// How long a connection is waited for within that time.
+/// How long a request waits for a connection, within [`DEADLINE`].
 const CONNECT: Duration = Duration::from_secs(8);
 /// How long a connection may take until it is ready again, after its statement has ended or was given up.
 const READY: Duration = Duration::from_secs(3);
@@ -39,9 +39,9 @@ const LIMITS: [(&str, &str); 3] = [
     ("lock_timeout", "12000"),
     ("idle_in_transaction_session_timeout", "14000"),
 ];
-/// Statements of one node at once: changes, jobs, history, heartbeats, renewals of leases.
+/// Most connections of a node, which it uses for changes, jobs, history, heartbeats and renewals of leases.
 const CONNECTIONS: u32 = 6;
-/// Pause after announcements could not be heard.
+/// Pause before listening again after announcements could not be received.
 const DEAF: Duration = Duration::from_secs(5);
 
 /// The catalog in a PostgreSQL database.
@@ -100,7 +100,7 @@ impl PostgresStore {
         self.within(apply::import(&self.pool, snapshot)).await
     }
 
-    /// Does `work` within the deadline; errors of the database tell which one it is.
+    /// Does `work` within the deadline; errors name the database.
     async fn within<T>(
         &self,
         work: impl Future<Output = Result<T, CatalogError>> + Send,
@@ -151,8 +151,9 @@ impl PostgresStore {
     }
 }
 
-/// Whether a connection that is given back answers; an error if it does not. The pool itself waits for its answer without a limit, and
-/// counts it as one of its own for as long: a database that was cut off, and is back at another machine, would find no connection free.
+/// Whether a connection that is given back to the pool still answers; an error if it does not. The pool
+/// itself waits for the answer without a limit, and counts the connection as one of its own meanwhile: after
+/// a database was cut off and came back on another machine, no connection would be free.
 async fn is_ready(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     match tokio::time::timeout(READY, connection.ping()).await {
         Ok(answered) => answered.map(|()| true),
@@ -222,7 +223,7 @@ impl CatalogStore for PostgresStore {
         let applying = apply::apply(&self.pool, base, change, fences);
         match tokio::time::timeout(DEADLINE, applying).await {
             Ok(applied) => applied.map_err(|error| self.explain(error)),
-            // The commit may have been on its way.
+            // The commit may have been sent before the deadline.
             Err(_) => Err(CatalogError::UnknownOutcome),
         }
     }

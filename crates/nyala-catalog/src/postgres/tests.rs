@@ -1,4 +1,4 @@
-//! The conformance tests of every backend, run on PostgreSQL, and what only a shared catalog promises.
+//! The conformance tests of every backend, run on PostgreSQL, and tests of what a shared catalog promises in addition.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -96,12 +96,12 @@ async fn a_node_that_is_behind_makes_the_same_changes() {
     assert_eq!(*behind.catalog.refresh().await.unwrap(), all);
     subject.make(drop_cube("revenue")).await;
     subject.make(drop_schema("mart", true)).await;
-    // As if the changes had been forgotten: then everything is read.
+    // Without the changes in between, the node must read everything.
     database.run("DELETE FROM nyala.changes WHERE version < (SELECT version FROM nyala.catalog)");
     assert_eq!(*behind.catalog.refresh().await.unwrap(), *subject.catalog.snapshot());
 }
 
-/// A node that knows two changes which its database has lost since: a standby took over that lacked them.
+/// A node that knows two changes which its database has lost since, as after a failover to a standby that lacked them.
 async fn of_a_lost_history(database: &Database) -> Subject {
     let subject = Subject::open(database).await;
     let kept = subject.make(create_table("kept")).await.snapshot.version;
@@ -116,7 +116,7 @@ async fn of_a_lost_history(database: &Database) -> Subject {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_changes_and_those_made_instead_are_never_mixed() {
-    // The version is then lower than the one that the node knows, the same, or higher.
+    // The database's version is then lower than the one that the node knows, equal to it, or higher.
     for made in 0..4 {
         let database = Database::new();
         let (reader, writer) = (of_a_lost_history(&database).await, Subject::open(&database).await);
@@ -135,7 +135,7 @@ async fn lost_changes_and_those_made_instead_are_never_mixed() {
         for n in 0..made {
             other.make(create_table(&format!("new{n}"))).await;
         }
-        // The first that it hears of it is the answer to its own change.
+        // The node learns of the lost changes by the answer to its own change.
         let committed = late.catalog.commit(create_table("after")).await.unwrap();
         assert_eq!(*committed.snapshot, *late.catalog.snapshot());
         assert_eq!(*other.catalog.refresh().await.unwrap(), *committed.snapshot);
@@ -169,7 +169,7 @@ async fn a_change_is_announced() {
             }
         }
     });
-    // The first ones may be made before the other node listens.
+    // The first changes may be made before the other node listens.
     for n in 0.. {
         let last = if n % 2 == 0 { create_table("last") } else { drop_table("last") };
         subject.make(last).await;
@@ -192,7 +192,7 @@ async fn a_catalog_moves_to_postgresql_and_back() {
     let postgres = Database::new().connect().await;
     postgres.import(&all).await.unwrap();
     let moved = postgres.load().await.unwrap();
-    // A file has one history, and so no ids of its changes.
+    // A snapshot from a SQLite file has no id of its last change: the file has one history.
     assert_ne!(moved.change, ChangeId::default());
     assert_eq!(CatalogSnapshot { change: ChangeId::default(), ..moved }, all);
     assert!(matches!(postgres.import(&all).await, Err(CatalogError::NotEmpty)));
@@ -212,7 +212,7 @@ async fn a_commit_without_an_answer_is_judged_once_its_transaction_has_ended() {
         let pool = PgPool::connect(&database.0).await.unwrap();
         let (version, change) = (SnapshotVersion(2), ChangeId("a".into()));
         let made = CatalogSnapshot { version, change, ..CatalogSnapshot::default() };
-        // The server's process of a connection that broke.
+        // The backend process of a broken connection, with its transaction still open.
         let mut broken = pool.acquire().await.unwrap();
         let begun = "BEGIN; SELECT 1 FROM nyala.catalog FOR UPDATE; \
                      INSERT INTO nyala.changes (version, attempt, edits) VALUES (2, 'a', '[]'); \
@@ -234,7 +234,7 @@ async fn a_lease_is_held_against_other_nodes() {
     let other = NodeId("there".to_owned());
     let token = here.take_lease("cube 1", &node(), HOLD).await.unwrap().unwrap();
     assert!(there.take_lease("cube 1", &other, HOLD).await.unwrap().is_none());
-    // Many nodes at once: one gets it.
+    // Many nodes ask for the lease at once: one gets it.
     here.release_lease("cube 1", token).await.unwrap();
     let there = Arc::new(there);
     let take = |n: u32| {
@@ -255,7 +255,7 @@ async fn a_lease_that_the_database_lost_gives_no_rights() {
     let subject = Subject::open(&database).await;
     let other = NodeId("there".to_owned());
     let first = subject.store.take_lease("cube 1", &node(), HOLD).await.unwrap().unwrap();
-    // A standby took over that lacks it.
+    // As after a failover to a standby that lacks the lease.
     database.run("DELETE FROM nyala.leases");
     let second = subject.store.take_lease("cube 1", &other, HOLD).await.unwrap().unwrap();
     assert!(second > first);
@@ -267,7 +267,7 @@ async fn a_lease_that_the_database_lost_gives_no_rights() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_begun_in_a_lost_history_does_not_go_on() {
-    // The job's own change finds it first, the list of changes, or a change of another job.
+    // The loss is found by the job's own change, by a refresh, or by a change of another job.
     for finds in ["own", "read", "other"] {
         let database = Database::new();
         let subject = of_a_lost_history(&database).await;
@@ -319,16 +319,16 @@ async fn of_two_processes_that_run_as_one_node_the_later_one_does() {
         NodeEntry { id, address, started_at_ms, ..NodeEntry::default() }
     };
     store.beat(&started(1), forget).await.unwrap();
-    // It was started again: its own record does not keep it out.
+    // The node was started again: the record of its earlier process does not keep it out.
     store.beat(&started(2), forget).await.unwrap();
     store.beat(&started(2), forget).await.unwrap();
     let error = store.beat(&started(1), forget).await.unwrap_err();
     assert!(matches!(error, CatalogError::NodeTaken { .. }), "{error}");
     assert!(error.to_string().contains("at `host2:7433`"), "{error}");
-    // What the earlier process does when it stops leaves the later one alone.
+    // The earlier process does not remove the record of the later one when it stops.
     store.leave(&node(), 1).await.unwrap();
     assert!(store.beat(&started(1), forget).await.is_err());
-    // One that has ended is no reason, whenever it started: clocks may go back.
+    // The record of a process that has ended keeps no other out, even if it started later: clocks may go back.
     database.run("UPDATE nyala.nodes SET beat_at = beat_at - interval '11 s'");
     store.beat(&started(1), forget).await.unwrap();
     store.leave(&node(), 1).await.unwrap();
@@ -355,14 +355,14 @@ async fn a_node_counts_its_own_queries_and_leaves_those_of_others_alone() {
         answers: Vec::new(),
         last_asked_ms: asked,
     };
-    // The same query, which each node counts for itself.
+    // Both nodes run the same query, and each counts it for itself.
     here.record_queries(&node(), &[asked("q", 3)], 10).await.unwrap();
     there.record_queries(&other, &[asked("q", 5)], 10).await.unwrap();
     here.record_queries(&node(), &[asked("q", 4)], 10).await.unwrap();
     assert_eq!(there.query_history(&node()).await.unwrap(), [asked("q", 4)]);
     assert_eq!(there.query_history(&other).await.unwrap(), [asked("q", 5)]);
     assert_eq!(here.history_of_others(&node()).await.unwrap(), [asked("q", 5)]);
-    // What one forgets, the other still knows.
+    // A query that one node forgets stays in the history of the other.
     here.record_queries(&node(), &[asked("r", 6)], 1).await.unwrap();
     assert_eq!(here.query_history(&node()).await.unwrap(), [asked("r", 6)]);
     assert_eq!(here.history_of_others(&node()).await.unwrap(), [asked("q", 5)]);
@@ -386,8 +386,8 @@ async fn a_restart_of_the_database_is_survived() {
     assert_eq!(table_names(&subject.catalog.snapshot()), ["public.after", "public.before"]);
 }
 
-/// A port that passes connections on to the socket of a server. Once something is sent on the channel, connections that are there stay
-/// open and are silent for ever; new ones are passed on.
+/// A TCP port that forwards connections to the Unix socket of a server. After a value is sent on the channel,
+/// the open connections stay open and fall silent for ever; new ones are still forwarded.
 async fn line_to(socket: PathBuf) -> (u16, watch::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -416,7 +416,7 @@ async fn connections_that_a_database_took_along_are_replaced() {
     let url = format!("postgres://nyala@127.0.0.1:{port}/{}?sslmode=disable", database.name());
     let store = Arc::new(PostgresStore::open(&url).await.unwrap());
 
-    // Each connection that a node may have waits for an answer.
+    // All connections of the node's pool wait for an answer.
     let pool = PgPool::connect(&database.0).await.unwrap();
     let mut other = pool.acquire().await.unwrap();
     sqlx::raw_sql("BEGIN; LOCK TABLE nyala.leases").execute(&mut *other).await.unwrap();
@@ -433,7 +433,7 @@ async fn connections_that_a_database_took_along_are_replaced() {
         assert!(begun.elapsed() < Duration::from_secs(60), "not all statements wait");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // The machine is gone without a word, and another one has its address. The statements are given up.
+    // The machine vanishes without closing its connections, and another one has its address. The statements are given up.
     cut.send(()).unwrap();
     waiting.iter().for_each(tokio::task::JoinHandle::abort);
     sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();

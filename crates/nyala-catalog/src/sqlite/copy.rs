@@ -10,8 +10,8 @@ use super::file::create_file;
 use super::load;
 use crate::error::CatalogError;
 
-/// Copies `catalog` to `target` as of one transaction, and waits until the copy is on the disk. Without the log of changes:
-/// the copy is one file.
+/// Copies `catalog` to `target` as of one transaction, and waits until the copy is on the disk. The copy is
+/// one file, without a write-ahead log.
 pub async fn copy(catalog: &Path, target: &Path) -> Result<CatalogSnapshot, CatalogError> {
     let failed = |source| CatalogError::Open { path: target.to_owned(), source };
     // SQLite accepts an empty file as target, and keeps its mode.

@@ -30,7 +30,7 @@ pub async fn current_version(readers: &SqlitePool) -> Result<SnapshotVersion, Er
 pub async fn snapshot(connection: &mut SqliteConnection) -> Result<CatalogSnapshot, Error> {
     Ok(CatalogSnapshot {
         version: version(connection).await?,
-        // This process alone writes to the file: it has one history.
+        // This process alone writes to the file, so its changes need no ids.
         change: ChangeId::default(),
         schemas: schemas(connection).await?,
         tables: tables(connection).await?,

@@ -107,7 +107,7 @@ async fn succeed(
     Ok((snapshot, writes, had))
 }
 
-/// Clears the leftovers: a leftover name of the copy may be that of a table of the newer catalog.
+/// Clears the leftovers of a disk store: the newer catalog may have given a leftover's name to a table, whose rows must stay.
 async fn keep_tables(
     connection: &mut SqliteConnection,
     store: &DiskStoreEntry,
@@ -149,7 +149,7 @@ async fn clear_restored(connection: &mut SqliteConnection) -> Result<u64, Error>
     Ok(writes)
 }
 
-/// The file with its log of changes, if it has one.
+/// Copies the catalog file, and its write-ahead log if there is one.
 fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     for suffix in ["", "-wal"] {
         let (from, to) = (with_suffix(from, suffix), with_suffix(to, suffix));

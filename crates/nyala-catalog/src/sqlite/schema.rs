@@ -197,12 +197,12 @@ ALTER TABLE segments ADD COLUMN node TEXT NOT NULL DEFAULT '';
 /// Tables may be views, and live tables may have no key of their own: older versions cannot read such entries.
 const FORMAT_11: &str = "";
 
-/// The history tells how long queries took that no cuboid answered. Of older ones that is not known.
+/// The history records the time of queries that no cuboid answered. It is unknown for older entries.
 const FORMAT_12: &str = "
 ALTER TABLE query_history ADD COLUMN missed_us INTEGER NOT NULL DEFAULT 0;
 ";
 
-/// Damage that SQLite finds in the file, or the tables of another program.
+/// The damage that SQLite finds in the file, or a message if the tables are of another program.
 pub async fn find_damage(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
     let row = sqlx::query("PRAGMA integrity_check(1)").fetch_one(&mut *connection).await?;
     let verdict: String = row.try_get(0)?;

@@ -1,8 +1,8 @@
 //! Checksums of rows. SQLite has none: it does not detect a flipped bit in a value.
 //!
 //! Every row of every table has the CRC-32C of its other columns. A writer reads its row back within the
-//! transaction and computes it; every reader compares it. SQLite's integrity check, which runs at start,
-//! finds rows that vanish as a whole. The [`mark`](super::mark) counts transactions, and so finds lost ones.
+//! transaction and computes it; every reader compares it. SQLite's integrity check, which runs at start, finds
+//! rows that vanish as a whole. The [`mark`](super::mark) counts transactions, and so finds lost transactions.
 
 use crc32c::crc32c_append;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
@@ -112,8 +112,7 @@ pub fn check(table: &'static str, row: &SqliteRow) -> Result<(), Error> {
     Err(Error::Decode(format!("a row of table `{table}` does not match its checksum").into()))
 }
 
-/// Over all columns but the checksum, each with type and length, so that no byte can move between
-/// columns.
+/// The checksum of a row: over all other columns, each with type and length, so that no byte can move between columns.
 fn checksum(row: &SqliteRow) -> Result<u32, Error> {
     let mut sum = 0;
     for column in row.columns().iter().filter(|column| column.name() != CHECKSUM) {

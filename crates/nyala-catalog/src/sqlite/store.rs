@@ -38,7 +38,7 @@ pub struct SqliteStore {
     mark: OnceLock<Mark>,
     pub(super) writer: SqlitePool,
     readers: SqlitePool,
-    /// One process at a time works on a data folder, so that they need not be stored.
+    /// Leases are not stored, because one process at a time works on a data folder.
     leases: Mutex<LocalLeases>,
 }
 
@@ -130,7 +130,7 @@ impl SqliteStore {
         let format = schema::format(&mut connection).await?;
         let cannot_open = |source| self.cannot_open(source);
         let found = match found {
-            // Older formats have no mark. It exists before the first change.
+            // Files of older formats have no mark yet: one is made before the first change.
             Found::Missing if format < schema::FIRST_WITH_MARK => {
                 Mark::open(&self.path, 0).map_err(cannot_open)?;
                 Found::Writes(0)
@@ -153,7 +153,7 @@ impl SqliteStore {
         }
         let mark = Mark::open(&self.path, 0).map_err(cannot_open)?;
         mark.write(writes).await;
-        // Only this function sets it.
+        // Only this function sets the mark, and it runs once for a store.
         let _ = self.mark.set(mark);
         Ok(())
     }
