@@ -37,8 +37,8 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Reads `http://host:port` or `https://host:port`; none if the URL is of another protocol. What follows the port is
-    /// ignored. `ca` names a file of authorities to trust instead of the system's.
+    /// Reads `http://host:port` or `https://host:port`; none if the URL is of another protocol. The rest of
+    /// the URL is ignored. `ca` names a file of authorities to trust instead of the system's.
     ///
     /// # Errors
     /// The URL names no server, or the authorities cannot be read.
@@ -52,8 +52,8 @@ impl HttpServer {
         Ok(Some(Self { authority, connector: Some(connector) }))
     }
 
-    /// A server of this machine. Its certificate is for the names by which others reach it, so that it is not checked: between two
-    /// processes of a machine there is no attacker on the way.
+    /// A server of this machine. Its certificate names the host that remote clients use, so it is not
+    /// checked: between two processes of a machine there is no attacker on the way.
     ///
     /// # Errors
     /// The system has no encryption.
@@ -92,7 +92,7 @@ impl HttpServer {
     /// The server cannot be reached, or is not the one that the URL names.
     pub async fn connect(&self) -> io::Result<(SendRequest<Full<Bytes>>, Driver)> {
         let stream = TcpStream::connect(self.authority.as_str()).await?;
-        // Without it a request of two packets waits for an acknowledgement.
+        // Nagle's algorithm would hold back the second packet of a request until the first is acknowledged.
         stream.set_nodelay(true)?;
         let socket: Box<dyn Duplex> = match &self.connector {
             None => Box::new(stream),
@@ -111,7 +111,7 @@ impl HttpServer {
     pub async fn get(&self, path: &str, user_agent: &str) -> Result<(StatusCode, Bytes)> {
         let (mut sender, driver) =
             self.connect().await.with_context(|| format!("cannot connect to `{}`", self.place()))?;
-        // It ends with the answer: the sender, which keeps the connection open, is dropped then.
+        // The driver ends with the answer: the sender, which keeps the connection open, is dropped then.
         tokio::spawn(driver);
         let request = Request::get(path)
             .header(header::HOST, self.authority.as_str())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Longer ones are typing errors, and a time so far off can hardly be reckoned with.
+/// Longer spans are typing errors, and a time so far off may overflow.
 const MAX_SPAN: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Reads a span. A bare number is refused, because its unit would be unknown.

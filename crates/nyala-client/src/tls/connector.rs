@@ -84,7 +84,7 @@ where
 pub struct Stream<S>(client::TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> tokio_postgres::tls::TlsStream for Stream<S> {
-    /// None: with a verified certificate it adds nothing to a login, and Nyala offers none.
+    /// No channel binding: with a verified certificate it adds nothing to a login, and Nyala offers none.
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }

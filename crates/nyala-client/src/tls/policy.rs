@@ -48,7 +48,7 @@ impl Policy {
         Self { mode: Mode::VerifyFull, authorities }
     }
 
-    /// The policy for a server that need prove nothing, as with `sslmode=require`.
+    /// The policy for a server whose certificate is not checked, as with `sslmode=require`.
     pub fn anybody() -> Self {
         Self { mode: Mode::Require, authorities: Authorities::System }
     }

@@ -45,7 +45,7 @@ impl PostgresServer {
             config.application_name(application);
         }
         config.ssl_mode(match policy.mode {
-            // Within this machine there is no attacker on the way, and no server encrypts there.
+            // A Unix socket has no attacker on the way, and servers do not encrypt it.
             _ if is_local(&config) => SslMode::Disable,
             Mode::Disable => SslMode::Disable,
             Mode::Prefer => SslMode::Prefer,
