@@ -1,9 +1,8 @@
 //! Fuzzing of decoders, for tests only: valid bodies of each format, their mutants, and a loop that feeds a
 //! decoder.
 //!
-//! A decoder may refuse a body, but not panic, and not allocate far more than its limits allow; the counting
-//! allocator of the test binary checks that ([`Memory`]). This crate knows no decoder: each has its target in
-//! a test beside it.
+//! A decoder may refuse a body, but not panic, and not allocate far more than its limits allow; the counting allocator of
+//! the test binary checks that ([`Memory`]). This crate knows no decoder: the target of a decoder is in a test beside it.
 //!
 //! bolero and cargo-fuzz were considered: bolero pins the `toml` crates of the whole workspace to old
 //! versions, and cargo-fuzz needs a nightly compiler.

@@ -81,7 +81,7 @@ impl Target {
             eprintln!("{} panicked: {}", self.name, again());
             resume_unwind(panic);
         }
-        // A peak that is older than this mutant says nothing about it.
+        // A peak that was reached before this mutant says nothing about it.
         let most = Some(self.memory.max_allocated()).filter(|most| *most > peak).unwrap_or_default();
         let most = most.saturating_sub(before);
         assert!(most <= MAX_BYTES, "{} allocated {} MiB: {}", self.name, most >> 20, again());

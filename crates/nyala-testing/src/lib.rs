@@ -1,4 +1,4 @@
-//! For tests: programs that they need beside them, each in a folder of its own and gone when the test's process is.
+//! Server programs that tests start, each in a folder of its own and ended with the test's process.
 
 mod postgres;
 

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const NOBODY: u32 = 65534;
 const START: Duration = Duration::from_secs(60);
 
-/// A server over a Unix socket, in a temporary folder. It ends with the process that started it, however that ends.
+/// A server over a Unix socket, in a temporary folder. It ends with the process that started it, even if that is killed.
 #[derive(Debug)]
 pub struct PostgresServer {
     folder: TempDir,
@@ -35,7 +35,7 @@ impl PostgresServer {
         SHARED.get_or_init(Self::start)
     }
 
-    /// Starts a server of its own, for tests that stop it.
+    /// Starts a separate server, for tests that stop it.
     ///
     /// # Panics
     /// PostgreSQL is not installed, or does not start.
@@ -58,12 +58,12 @@ impl PostgresServer {
         server
     }
 
-    /// Starts it again, after [`stop`](Self::stop).
+    /// Starts the server again, after [`stop`](Self::stop).
     ///
     /// # Panics
-    /// It does not start.
+    /// The server does not start.
     pub fn run(&self) {
-        // The shell ends the server when its input does: when this process drops it, or is gone.
+        // The shell ends the server when its standard input closes: when this process drops it, or has ended.
         let script = "\"$0\" \"$@\" </dev/null & pid=$!; cat >/dev/null; kill -QUIT $pid; wait $pid";
         let server = binary("postgres");
         let mut shell = self.command(Path::new("sh"));
@@ -82,10 +82,10 @@ impl PostgresServer {
         }
     }
 
-    /// Ends it at once, as a crash does.
+    /// Ends the server at once, as a crash does.
     ///
     /// # Panics
-    /// It does not end.
+    /// The server does not end.
     pub fn stop(&self) {
         if let Some(mut running) = self.running.lock().unwrap_or_else(PoisonError::into_inner).take() {
             drop(running.stdin.take());
@@ -93,18 +93,18 @@ impl PostgresServer {
         }
     }
 
-    /// Makes all of its processes hang, as a machine does whose disk no longer answers, until [`resume`](Self::resume).
+    /// Makes all processes of the server hang, as if its disk no longer answered, until [`resume`](Self::resume).
     ///
     /// # Panics
-    /// It does not run.
+    /// The server does not run.
     pub fn pause(&self) {
         self.signal("STOP");
     }
 
-    /// Lets it go on after [`pause`](Self::pause).
+    /// Lets the server go on after [`pause`](Self::pause).
     ///
     /// # Panics
-    /// It does not run.
+    /// The server does not run.
     pub fn resume(&self) {
         self.signal("CONT");
     }
@@ -123,7 +123,7 @@ impl PostgresServer {
     /// Makes an empty database and returns its URL.
     ///
     /// # Panics
-    /// It cannot be made.
+    /// The database cannot be made.
     pub fn create_database(&self) -> String {
         let name = format!("test{}", self.databases.fetch_add(1, Ordering::Relaxed));
         // Two tests may copy the template at once, which PostgreSQL refuses.
@@ -164,7 +164,7 @@ impl PostgresServer {
 
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        // Not a folder of the caller, which `nobody` may not read.
+        // The working folder must be one that `nobody` may read.
         command.current_dir(self.folder.path());
         if self.is_root {
             command.uid(NOBODY).gid(NOBODY);
@@ -179,14 +179,14 @@ impl Drop for PostgresServer {
     }
 }
 
-/// A program of PostgreSQL: on the path, or where Debian puts those of the server.
+/// A program of PostgreSQL: from the folder of the newest server that Debian installed, or else on the path.
 fn binary(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).map(|folder| folder.join(name));
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = versions.map(|version| version.path().join("bin").join(name)).collect();
     found.sort();
-    // Debian's `psql` is a script that needs a configuration.
+    // The path goes last: `psql` there may be a script of Debian that needs a configuration.
     let all = found.into_iter().rev().chain(folders);
     let program = all.into_iter().find(|program| program.is_file());
     program.unwrap_or_else(|| panic!("`{name}` is missing: install PostgreSQL's server (Debian: postgresql)"))
