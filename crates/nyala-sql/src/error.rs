@@ -1,4 +1,4 @@
-//! How a statement ends without an answer.
+//! The errors of failed statements.
 //!
 //! There are few kinds, one for each next step of the user. Errors stay typed on their way through DataFusion
 //! (as `External`) and are recovered by type.
@@ -68,17 +68,17 @@ pub enum ErrorKind {
     NullValue,
     /// A text is longer than its column allows: shorten it, or make the column wider.
     TooLong,
-    /// Nyala does not support it: ask in another way.
+    /// Nyala does not support the statement: ask in another way.
     Unsupported,
     /// The statement is larger or deeper than allowed: make it smaller, or raise the limit.
     LimitExceeded,
     /// Not enough memory within the configured limit: try later, ask for less, or raise the limit.
     ResourcesExhausted,
-    /// Others compute, and enough wait already: try again later.
+    /// Too many queries run and wait already: try again later.
     TooManyQueries,
     /// No space left on the disk: free some.
     DiskFull,
-    /// A user or an operator cancelled it.
+    /// A user or an operator cancelled the statement.
     Cancelled,
     /// The statement took longer than `statement_timeout`.
     Timeout,
@@ -98,7 +98,7 @@ pub enum ErrorKind {
     WrongObject,
     /// Another statement changed the rows first: read them again and retry.
     Conflict,
-    /// The store takes no writes, because of its disk: look at that.
+    /// The store takes no writes because of a fault of its disk: check the disk.
     ReadOnly,
     /// The write may or may not be found after a restart: look before you write it again.
     Unconfirmed,
@@ -120,11 +120,11 @@ pub struct QueryError {
     pub message: String,
     /// The next step.
     pub hint: Option<String>,
-    /// Whether the same may succeed a moment later: a store or a network failed.
+    /// Whether the same statement may succeed a moment later, because a store or a network failed.
     pub transient: bool,
     /// PostgreSQL's code, where it has a finer one than the kind.
     pub sqlstate: Option<&'static str>,
-    /// The node that can do it, if this one has done nothing because another has what is needed.
+    /// Another node to run the statement on, if this one has done nothing because it lacks what the statement needs.
     pub owner: Option<Box<Owner>>,
 }
 
@@ -133,7 +133,7 @@ pub struct QueryError {
 pub struct Owner {
     /// The node.
     pub node: NodeId,
-    /// Whether this node can do the statement, too, with more work.
+    /// Whether this node can run the statement, too, with more work.
     pub optional: bool,
 }
 
@@ -150,7 +150,7 @@ impl QueryError {
         self
     }
 
-    /// The same error with a code of its own.
+    /// The same error with PostgreSQL's code `code`.
     #[must_use]
     pub fn sqlstate(mut self, code: &'static str) -> Self {
         self.sqlstate = Some(code);
@@ -163,14 +163,14 @@ impl QueryError {
             .hint("this is a fault of the server; please report it with the statement")
     }
 
-    /// A subquery is no value.
+    /// A subquery that stands for one value has several rows.
     pub fn several_rows() -> Self {
         Self::new(ErrorKind::Cardinality, "more than one row returned by a subquery used as an expression")
             .hint("make it one row: an aggregate, LIMIT 1, or a condition that finds one")
     }
 
-    /// Whether a store, the catalog's database or another node did not answer. Doors tell the client to try again then; what is
-    /// [`ErrorKind::Unreadable`] otherwise has to be repaired first.
+    /// Whether a store, the catalog's database or another node did not answer. Then doors tell the client to
+    /// try again; other errors of the kind [`ErrorKind::Unreadable`] need a repair first.
     pub fn is_unavailable(&self) -> bool {
         self.transient && self.kind == ErrorKind::Unreadable
     }

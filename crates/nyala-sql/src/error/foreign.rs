@@ -1,4 +1,4 @@
-//! Errors of the libraries below, as ours: recovered by type, through however many layers.
+//! Converts errors of libraries to ours: recovered by type, through any number of layers.
 
 use arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
@@ -13,25 +13,25 @@ use parquet::errors::ParquetError;
 use super::words::{overflown, sql_name, unread, unread_text};
 use super::{ErrorKind, QueryError};
 
-/// How a query is told that it, and not the pool, is at its limit (`query/resources/memory.rs`).
+/// Part of the message that the resource group of a query, and not the memory pool, is at its limit (`query/resources/memory.rs`).
 const GROUP_IS_FULL: &str = "bytes that resource group";
 /// DataFusion's text for too much spilling. It hides in an I/O error, and names a setting that users cannot change
 /// here.
 const TOO_MUCH_SPILLED: &str = "spilling process has exceeded the allowable limit";
 
-/// How casts say that a type has no room for a number.
+/// Parts of the messages of casts that a number does not fit its type.
 const OUT_OF_RANGE: [&str; 3] = ["Can't cast value ", " is out of range ", "Overflowing on "];
-/// How Arrow says that a decimal has no room for a number.
+/// Parts of Arrow's messages that a number does not fit its decimal type.
 const IS_TOO_LARGE: [&str; 2] = ["is too large to store in a", "is too small to store in a"];
 
-/// How DataFusion says that calls are within each other that must not be, with PostgreSQL's codes.
+/// Parts of DataFusion's messages about calls that must not be nested, with PostgreSQL's codes.
 const NESTED: [(&str, &str); 3] = [
     ("Aggregate function calls cannot be nested", "42803"),
     ("Aggregate function calls cannot contain window function calls", "42803"),
     ("Window function calls cannot be nested", "42P20"),
 ];
 
-/// How DataFusion says that a subquery is no value.
+/// DataFusion's message about a subquery that stands for one value and has several rows.
 const SEVERAL_ROWS: &str = "Scalar subquery returned more than one row";
 
 pub fn from_datafusion(error: &DataFusionError) -> QueryError {
@@ -74,12 +74,12 @@ pub fn from_datafusion(error: &DataFusionError) -> QueryError {
     }
 }
 
-/// Looks through a chain of sources for errors we know by type.
+/// Looks for errors of known types through a chain of sources.
 fn from_external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> QueryError {
     find_known(error).or_else(|| of_regex(&error.to_string())).unwrap_or_else(|| QueryError::internal(error))
 }
 
-/// A regular expression that cannot be compiled. The crate that compiles it tells what is wrong in its last line.
+/// The error of a regular expression that cannot be compiled. The crate that compiles it names the fault in its last line.
 fn of_regex(text: &str) -> Option<QueryError> {
     let is_one =
         text.starts_with("regex parse error") || text.starts_with("Compiled regex exceeds size limit");
@@ -212,7 +212,7 @@ fn from_object_store(error: &object_store::Error) -> QueryError {
             .map_or_else(|| unreadable(&error.to_string()), QueryError::from),
         object_store::Error::Generic { source, .. } => match find::<std::io::Error>(source.as_ref()) {
             Some(io) => from_io(io),
-            // A network store failed, or did not answer, after its own attempts.
+            // A network store failed, or did not answer, after its own retries.
             None => QueryError { transient: true, ..unreadable(&error.to_string()) },
         },
         other => unreadable(&other.to_string()),

@@ -1,4 +1,4 @@
-//! PostgreSQL's words for errors that Arrow tells in texts of its own.
+//! PostgreSQL's messages for errors that Arrow reports in words of its own.
 
 use super::{ErrorKind, QueryError};
 
@@ -42,7 +42,7 @@ pub fn overflown(operation: &str) -> &'static str {
     }
 }
 
-/// The error of a text that is no value of a type, in PostgreSQL's words; none if the message is another one.
+/// The error for a text that cannot be read as a value of a type, in PostgreSQL's words; none if the message is about something else.
 pub fn unread_text(text: &str) -> Option<QueryError> {
     let (value, name) = match text.strip_prefix("Cannot cast string '") {
         Some(rest) => {

@@ -1,5 +1,4 @@
-//! How the states of one aggregate function follow from those of another: the only place that knows single
-//! functions.
+//! How the states of one aggregate function follow from those of another. Only this module knows particular functions for that.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock};
@@ -19,7 +18,7 @@ pub enum Algebra {
     Adds,
     /// Two states: those of `Counts` and `Adds`, both null if nothing was counted.
     Averages,
-    /// Nothing is known.
+    /// The states are not known.
     Opaque,
 }
 
@@ -94,8 +93,7 @@ pub fn counted_in(function: &AggregateUDF) -> Option<usize> {
     matches!(function.name(), "avg" | "stddev" | "stddev_pop" | "var" | "var_pop").then_some(0)
 }
 
-/// Whether a value counts no more if it comes again: then one row for each combination of values tells
-/// as much as all rows.
+/// Whether a repeated value changes nothing: then one row for each combination of values tells as much as all rows.
 pub fn ignores_duplicates(function: &AggregateUDF, distinct: bool) -> bool {
     let by_itself = matches!(function.name(), "min" | "max" | "bool_and" | "bool_or" | "bit_and" | "bit_or");
     by_itself
@@ -109,7 +107,7 @@ pub fn is_repeatable(function: &AggregateUDF) -> bool {
     !matches!(function.name(), "approx_percentile_cont" | "approx_median" | "approx_top_k")
 }
 
-/// Whether a row counts for nothing if an argument is null.
+/// Whether rows with a null argument are ignored.
 pub fn ignores_nulls(function: &AggregateUDF, distinct: bool) -> bool {
     super::state::state_version(function.name(), distinct).is_ok() || function.name() == "approx_distinct"
 }

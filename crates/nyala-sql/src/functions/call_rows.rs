@@ -1,4 +1,4 @@
-//! Over how many rows a call is computed: one if all its arguments are constants, and then its value is a constant too.
+//! The number of rows that a call is computed for: one if all its arguments are constants, and then its value is a constant too.
 
 use arrow::array::ArrayRef;
 use datafusion::common::{Result, ScalarValue};
@@ -22,7 +22,7 @@ impl CallRows {
         }
     }
 
-    /// How many they are.
+    /// The number of rows.
     pub fn count(self) -> usize {
         match self {
             Self::Constant => 1,

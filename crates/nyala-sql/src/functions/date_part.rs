@@ -28,7 +28,7 @@ const MINUTE: i64 = 60_000_000;
 pub struct DatePart(Arc<ScalarUDF>);
 
 impl DatePart {
-    /// In place of DataFusion's function; none if it is another one.
+    /// Replaces DataFusion's `date_part`; none if `function` is another one.
     pub fn over(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
         let is_it = function.name() == "date_part" && !function.inner().is::<Self>();
         is_it.then(|| Arc::new(ScalarUDF::from(Self(Arc::clone(function)))))
@@ -143,13 +143,13 @@ impl ScalarUDFImpl for DatePart {
     }
 }
 
-/// What a part is computed of.
+/// The values that a part is computed from.
 struct Moment {
     /// Microseconds on the clock, or of an interval without its months and days.
     clock: i64,
     /// Microseconds from 1970, or of the whole interval.
     total: i128,
-    /// Seconds that the clock is ahead.
+    /// Seconds that the clock is ahead of UTC.
     offset: i32,
     year: i32,
 }

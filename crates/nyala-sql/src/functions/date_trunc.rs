@@ -1,4 +1,4 @@
-//! `date_trunc` of years that have no nanoseconds.
+//! `date_trunc` of times that 64 bits of nanoseconds do not reach.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use datafusion::logical_expr::{
 
 use super::call_rows::CallRows;
 
-/// Microseconds that nanoseconds in 64 bits hold, with some room for time zones.
+/// Microseconds that 64 bits reach as nanoseconds, with some room for time zones.
 const NEAR: std::ops::Range<i64> = -9_200_000_000_000_000..9_200_000_000_000_000;
 
-/// DataFusion's function, which answers for all times that it can compute.
+/// DataFusion's function, which is called for the times and units that it knows.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct DateTrunc(Arc<ScalarUDF>);
 
 impl DateTrunc {
-    /// In place of the function of that name.
+    /// Replaces `date_trunc` among the functions of `known`.
     pub fn over(known: &[Arc<ScalarUDF>]) -> Option<Arc<ScalarUDF>> {
         let inner = known.iter().find(|function| function.name() == "date_trunc")?;
         Some(Arc::new(ScalarUDF::from(Self(Arc::clone(inner)))))

@@ -1,4 +1,4 @@
-//! How much later one time is than another.
+//! The difference of two times.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::plain::Plain;
 
 const DAY: i64 = 86_400_000_000;
 
-/// A difference in microseconds as days and a time. Nanoseconds in 64 bits would end after 292 years.
+/// A difference in microseconds as days and a time. In nanoseconds, 64 bits would hold no more than 292 years.
 pub fn days_between() -> Arc<ScalarUDF> {
     Plain::udf(
         "days_between",

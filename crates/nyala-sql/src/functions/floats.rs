@@ -1,4 +1,4 @@
-//! Floating-point results that are too large, too small, or of no number are errors, as in PostgreSQL.
+//! Floating-point results that are too large, too small, or not defined are errors, as in PostgreSQL.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
@@ -38,7 +38,7 @@ where
     let computed = computed.to_array(rows)?;
     let may_vanish = matches!(op, Operator::Multiply | Operator::Divide);
     let is_odd = |value: f64| value.is_infinite() || value.is_nan() || (may_vanish && value == 0.0);
-    // The usual batch is passed over once.
+    // A batch without unusual results ends after this one pass.
     if !computed.as_primitive::<T>().values().iter().any(|value| is_odd((*value).into())) {
         return Ok(());
     }
@@ -73,7 +73,7 @@ fn out_of_range(how: &str) -> datafusion::common::DataFusionError {
         .into()
 }
 
-/// An error if a function of numbers is not known where it was asked, or its result is too large or too small.
+/// An error if a function of numbers is not defined for its arguments, or its result is too large or too small.
 pub fn check_function(
     name: &str,
     arguments: &[ColumnarValue],
@@ -117,7 +117,7 @@ pub fn check_function(
     Ok(())
 }
 
-/// An error if a function is not known for these values.
+/// An error if a function is not defined for these values.
 fn domain(name: &str, values: &[f64]) -> Result<(), QueryError> {
     let refused = |message: &str, code: &'static str| {
         Err(QueryError::new(ErrorKind::OutOfRange, message).sqlstate(code))

@@ -14,12 +14,12 @@ use datafusion::logical_expr::{
 use super::call_rows::CallRows;
 use super::list_texts::usual;
 
-/// DataFusion's function, which is false where NULL could be the value.
+/// DataFusion's function, which is false where an element that is NULL could be the value.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Has(Arc<ScalarUDF>);
 
 impl Has {
-    /// In place of DataFusion's function; none if it is another one.
+    /// Replaces DataFusion's `array_has`; none if `function` is another one.
     pub fn over(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
         let is_it = function.name() == "array_has" && !function.inner().is::<Self>();
         is_it.then(|| Arc::new(ScalarUDF::from(Self(array_has_udf()))))
@@ -64,7 +64,7 @@ impl ScalarUDFImpl for Has {
     }
 }
 
-/// What is known of values that were found in lists or not: nothing is in an empty list, also NULL.
+/// Whether values are in lists, or NULL where this is unknown. An empty list has no value, not even NULL.
 fn known(lists: &ArrayRef, values: &ArrayRef, found: &BooleanArray) -> Result<BooleanArray> {
     let lists = usual(lists)?;
     let elements = lists.values();

@@ -5,8 +5,7 @@ use arrow::datatypes::{IntervalMonthDayNano, IntervalMonthDayNanoType};
 const SECOND: i64 = 1_000_000_000;
 const MAX_WORDS: usize = 32;
 
-/// The interval of a text such as `1 year 2 mons -3 days 04:05:06.7` or `90 minutes ago`. None if it is written in another way, which
-/// other readers may know.
+/// The interval of a text such as `1 year 2 mons -3 days 04:05:06.7` or `90 minutes ago`. None for other forms, which other readers may know.
 pub fn interval_of(text: &str) -> Option<IntervalMonthDayNano> {
     if text.trim().starts_with('P') {
         return of_iso(text.trim());
@@ -37,7 +36,7 @@ pub fn interval_of(text: &str) -> Option<IntervalMonthDayNano> {
         let number: f64 = number.parse().ok()?;
         let unit = match rest.clone().next() {
             _ if !unit.is_empty() => unit,
-            // Before a time they are days, and alone seconds.
+            // A number without a unit counts days before a time, and seconds at the end.
             Some(time) if time.contains(':') => "day",
             None => "second",
             Some(_) => *rest.next()?,
@@ -45,7 +44,7 @@ pub fn interval_of(text: &str) -> Option<IntervalMonthDayNano> {
         match unit_of(unit)? {
             Unit::Months(each) => months += number * each,
             Unit::Days(each) => days += number * each,
-            // The nearest microsecond.
+            // Rounded to the nearest microsecond.
             Unit::Nanos(each) => nanos = nanos.checked_add(whole(number * each / 1e3)?.checked_mul(1000)?)?,
         }
     }

@@ -23,7 +23,7 @@ const DAY: i64 = 24 * HOUR;
 /// Days of a month, as intervals are compared.
 const MONTH: i32 = 30;
 
-/// What is computed of intervals.
+/// The computation of a function of intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Of {
     /// A number by which intervals are ordered: months have 30 days, and days 24 hours.
@@ -58,7 +58,7 @@ impl Intervals {
         Arc::new(ScalarUDF::from(Self { of, signature }))
     }
 
-    /// Those that are called by name.
+    /// The functions that a statement calls by name.
     pub fn named() -> [Arc<ScalarUDF>; 3] {
         [Of::JustifyHours, Of::JustifyDays, Of::Justify].map(Self::udf)
     }

@@ -9,7 +9,7 @@ use datafusion::common::{Result, plan_err};
 
 use super::value_texts::texts as value_texts;
 
-/// The lists in the usual layout.
+/// The lists with offsets of 32 bits.
 pub fn usual(lists: &ArrayRef) -> Result<ListArray> {
     let item = match lists.data_type() {
         DataType::List(_) => return Ok(lists.as_list::<i32>().clone()),
@@ -19,7 +19,7 @@ pub fn usual(lists: &ArrayRef) -> Result<ListArray> {
     Ok(cast(lists, &DataType::List(item))?.as_list::<i32>().clone())
 }
 
-/// Whether it is a type of lists.
+/// Whether a type is one of lists.
 pub fn is_list(data_type: &DataType) -> bool {
     matches!(data_type, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
 }

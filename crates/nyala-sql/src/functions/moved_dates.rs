@@ -1,7 +1,7 @@
 //! `date + days` and `date - days`.
 //!
-//! DataFusion makes an interval of the number. A rule that gives a date plus an interval its meaning, a timestamp, could not tell it
-//! from one that a statement has written.
+//! DataFusion makes an interval of the number. A rule makes a timestamp of a date plus an interval, and could
+//! not tell that interval from one in the statement.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! `to_char`, `to_date`, `to_timestamp` and `to_number` with PostgreSQL's patterns.
 //!
-//! A pattern with a `%` is one of DataFusion's, whose function then answers.
+//! A pattern with a `%` is one of DataFusion's: then its function is called.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ struct Patterned {
 }
 
 impl Patterned {
-    /// DataFusion's function, if it is to answer: it has patterns with `%`, and texts without a pattern.
+    /// DataFusion's function, if it has to answer: for patterns with `%`, and for texts without a pattern.
     fn other(&self, types: &[DataType], pattern: Option<&ScalarValue>) -> Option<&Arc<ScalarUDF>> {
         let is_foreign =
             pattern.and_then(|pattern| pattern.try_as_str().flatten()).is_some_and(|text| text.contains('%'));
@@ -180,7 +180,7 @@ fn written_as(value: &DataType) -> Result<DataType> {
     })
 }
 
-/// Digits after the point of a pattern of a number.
+/// Digits after the point in the pattern of a number.
 fn scale_of(pattern: Option<&ScalarValue>) -> i8 {
     let Some(pattern) = pattern.and_then(|pattern| pattern.try_as_str().flatten()) else { return SCALE };
     let fraction = pattern.split_once(['.', 'D', 'd']).map_or("", |(_, fraction)| fraction);
@@ -205,7 +205,7 @@ fn refused(error: PatternError) -> QueryError {
     }
 }
 
-/// Compiles patterns, each once as long as it stays the same.
+/// Compiles patterns; consecutive equal ones are compiled once.
 struct Compiled<T> {
     last: Option<(String, T)>,
     compile: fn(&str) -> Result<T, PatternError>,
@@ -268,7 +268,7 @@ fn written(values: &ArrayRef, patterns: &StringViewArray) -> Result<ArrayRef> {
     Ok(Arc::new(written.finish()))
 }
 
-/// Writes a moment; not, if it is infinite or the pattern is empty.
+/// Writes a moment; false, and nothing written, if it is infinite or the pattern is empty.
 fn write_time(template: &Template, micros: i64, zone: Option<&(Tz, String)>, out: &mut String) -> bool {
     let Some(time) = DateTime::from_timestamp_micros(micros).filter(|_| !template.is_empty()) else {
         return false;

@@ -108,7 +108,7 @@ impl Call<'_> {
     }
 }
 
-/// There is no function that takes such arguments.
+/// The error for a call with arguments that no function of the name takes.
 pub fn no_function(name: &str, types: &[DataType]) -> QueryError {
     let types: Vec<String> = types.iter().map(super::type_name).collect();
     QueryError::new(
@@ -124,7 +124,7 @@ pub fn is_text(data_type: &DataType) -> bool {
     data_type.is_string() || *data_type == DataType::Null
 }
 
-/// Whether a type counts: also that of NULL.
+/// Whether a type is read as a whole number: also that of NULL.
 pub fn is_whole(data_type: &DataType) -> bool {
     data_type.is_integer() || *data_type == DataType::Null
 }

@@ -57,7 +57,7 @@ impl ScalarUDFImpl for Quotient {
         rows.value(divide(&left, &right, arguments.return_field.data_type())?)
     }
 
-    /// The name that the operator has, by which columns are found.
+    /// The name that the operator's column has, by which other nodes find it.
     fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
         match arguments {
             [left, right] => Ok(format!("{} / {}", left.schema_name(), right.schema_name())),
@@ -84,7 +84,7 @@ pub fn decimal_of(before: i16, behind: i8) -> DataType {
     }
 }
 
-/// A type of as many digits after the point and all that there are before it.
+/// The type with room for the most digits before the point, and as many after it.
 pub fn wide(data_type: &DataType) -> DataType {
     match digits(data_type) {
         Some((precision, scale)) => DataType::Decimal256(precision, scale),

@@ -17,10 +17,10 @@ pub fn state_version(function: &str, distinct: bool) -> Result<StateVersion, &'s
             "sum" | "count" | "min" | "max" | "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor",
             false,
         ) => Ok(1),
-        // The first kept floating-point sums of whole numbers.
+        // Version 1 kept floating-point sums of whole numbers.
         ("avg", false) => Ok(2),
         ("stddev" | "stddev_pop" | "var" | "var_pop" | "covar_samp" | "covar_pop", false) => Ok(1),
-        // The first kept sums by group, which lose the digits that count.
+        // Version 1 kept plain sums by group, which lose the last digits.
         ("corr", false) => Ok(2),
         (
             "regr_slope" | "regr_intercept" | "regr_count" | "regr_r2" | "regr_avgx" | "regr_avgy"

@@ -53,8 +53,8 @@ impl AggregateUDFImpl for StoredForm {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        // DataFusion looks at the value of min and max while rows still come, to read fewer of them. A group
-        // cannot be looked at without taking it away; their state is the value in either implementation.
+        // DataFusion reads the value of min and max while rows still come, to skip others. A grouped implementation
+        // cannot be read without ending its group; but the state of these two is their value in either implementation.
         let watched = matches!(self.name(), "min" | "max");
         if watched || !self.function.groups_accumulator_supported(arguments.clone()) {
             return self.function.accumulator(arguments);
@@ -86,7 +86,7 @@ impl AggregateUDFImpl for StoredForm {
 
 /// All rows as the one group of a grouped implementation.
 struct SingleGroup {
-    /// An accumulator must be `Sync`, which grouped ones are not. It is never contended.
+    /// An accumulator must be `Sync`, which grouped ones are not. The lock is never contended.
     groups: Mutex<Box<dyn GroupsAccumulator>>,
     types: Vec<DataType>,
     /// Whether the group does not exist yet: it begins with the first batch.

@@ -6,8 +6,8 @@ use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike};
 use super::free_times::free_reading;
 use super::zones::{offset_of_clock, zone_named};
 
-/// Microseconds from 1970 of a text: of a moment in `zone`, if the text has no other, or without one of the time on a clock, whose
-/// zone is left out. None if it is written in another way, which other readers may know.
+/// Microseconds from 1970 of a text. With `zone` they are those of a moment, in the zone that the text names or else in `zone`;
+/// without it those of the time on a clock, and a zone in the text is ignored. None for other forms, which other readers may know.
 pub fn timestamp_of(text: &str, zone: Option<&Tz>) -> Option<i64> {
     strict_timestamp(text, zone).or_else(|| {
         let read = free_reading(text)?;
@@ -23,7 +23,7 @@ pub fn timestamp_of(text: &str, zone: Option<&Tz>) -> Option<i64> {
     })
 }
 
-/// Days from 1970 of a text of a date; a time and a zone behind it mean nothing. None if it is written in another way.
+/// Days from 1970 of a text with a date; a time and a zone behind it are ignored. None for other forms.
 pub fn date_of_text(text: &str) -> Option<i32> {
     let days =
         |date: NaiveDate| i32::try_from(date.signed_duration_since(NaiveDate::default()).num_days()).ok();
@@ -32,7 +32,7 @@ pub fn date_of_text(text: &str) -> Option<i32> {
     days(read.date.filter(|_| is_zone)?)
 }
 
-/// Nanoseconds of the time of a day; a date before it means nothing. None if it is written in another way.
+/// Nanoseconds of the time of a day; a date before it is ignored. None for other forms.
 pub fn time_of_text(text: &str) -> Option<i64> {
     let (time, is_next_day) = time_of(&free_reading(text)?.time?)?;
     (!is_next_day)
@@ -81,7 +81,7 @@ fn date_of(text: &str, is_before_christ: bool) -> Option<NaiveDate> {
     NaiveDate::from_ymd_opt(year, month.parse().ok()?, day.parse().ok()?)
 }
 
-/// The time of a day, and whether it is that of the next.
+/// The time of a day, and whether it is the midnight at the end of the day.
 fn time_of(text: &str) -> Option<(NaiveTime, bool)> {
     let mut parts = text.split(':');
     let (hour, minute) = (parts.next()?, parts.next()?);

@@ -1,4 +1,4 @@
-//! Values as PostgreSQL writes them, where arrow's casts write another text.
+//! Values as PostgreSQL writes them, where arrow's casts write a different text.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::time_texts::texts as time_texts;
 /// The digits of a floating-point number: as many as read back the same value.
 const SHORTEST: i32 = 1;
 
-/// `CAST(x AS TEXT)` of a value that arrow writes otherwise.
+/// `CAST(x AS TEXT)` of a value that arrow writes differently.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ValueText {
     signature: Signature,
@@ -55,7 +55,7 @@ impl ScalarUDFImpl for ValueText {
     }
 }
 
-/// Whether arrow's cast to text writes values of the type otherwise.
+/// Whether arrow's cast to text writes values of the type differently.
 pub fn is_written_otherwise(data_type: &DataType) -> bool {
     is_plain(data_type)
         || is_bytes(data_type)

@@ -15,8 +15,7 @@ use datafusion::logical_expr::{
 use super::call_rows::CallRows;
 use crate::error::{ErrorKind, QueryError};
 
-/// `timezone(zone, t)`, which is `t AT TIME ZONE zone`: of a moment the time on the zone's clock, and of a time on that clock the
-/// moment.
+/// `timezone(zone, t)`, which is `t AT TIME ZONE zone`: the time on the zone's clock for a moment, and the moment for a time on that clock.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct AtTimeZone {
     signature: Signature,
@@ -99,7 +98,7 @@ fn at_zones(zones: &StringViewArray, times: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-/// An offset as ISO 8601 counts it: in SQL the name of a zone counts hours to the west.
+/// An offset with the sign of ISO 8601: offsets in SQL count hours to the west.
 fn as_iso(name: &str) -> String {
     let name = name.trim();
     let turned = match name.split_at_checked(1) {
@@ -121,7 +120,7 @@ pub fn zone_named(name: &str) -> Result<Tz, QueryError> {
     })
 }
 
-/// Hours and minutes that clocks of abbreviated zones are ahead; those of the time zone database are left out.
+/// Offsets of abbreviated zones from UTC; those that the time zone database has are left out.
 const ABBREVIATIONS: &[(&str, &str)] = &[
     ("ACDT", "+10:30"),
     ("ACST", "+09:30"),
@@ -167,13 +166,13 @@ fn abbreviated(name: &str) -> Option<Tz> {
     format!("{sign}{hours:02}:00").parse().ok()
 }
 
-/// Seconds that the clock is ahead at a moment.
+/// Seconds that the zone's clock is ahead of UTC at a moment.
 fn offset_at(zone: &Tz, moment: &NaiveDateTime) -> i32 {
     zone.offset_from_utc_datetime(moment).fix().local_minus_utc()
 }
 
-/// The same at a time on the clock. Of two moments with one time it is the second, as in PostgreSQL; a time that the clock jumps
-/// over is read as before the jump.
+/// Seconds that the zone's clock is ahead of UTC at a time on it. If two moments have that time, the second
+/// one counts, as in PostgreSQL; a time that the clock jumps over is read as before the jump.
 pub fn offset_of_clock(zone: &Tz, clock: &NaiveDateTime) -> i32 {
     match zone.offset_from_local_datetime(clock).latest() {
         Some(offset) => offset.fix().local_minus_utc(),

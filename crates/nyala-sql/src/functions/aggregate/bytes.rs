@@ -84,7 +84,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Checks the version and gives the form. Errors name the state by the second argument.
+    /// Checks the version and reads the form. Errors name the state as `what`.
     pub fn open(what: &'static str, bytes: &'a [u8]) -> Result<(Form, Self)> {
         let mut reader = Self { rest: bytes, what };
         let version = reader.byte()?;
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The same, if only one form will do.
+    /// As [`open`](Self::open), but a form other than `wanted` is an error.
     pub fn expect(what: &'static str, bytes: &'a [u8], wanted: Form) -> Result<Self> {
         let (form, reader) = Self::open(what, bytes)?;
         if form == wanted { Ok(reader) } else { Err(reader.wrong_form(form)) }
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// How many elements follow, each of at least one byte.
+    /// The number of elements that follow. Each takes at least one byte, so a larger number is damage.
     pub fn count(&mut self) -> Result<usize> {
         let count = usize::try_from(self.varint()?).unwrap_or(usize::MAX);
         if count > self.rest.len() {

@@ -16,7 +16,7 @@ use super::groups::Grouped;
 use super::kind::Kind;
 use super::single::Single;
 
-/// An aggregate function: its name, its types, and how to compute it. None of them is ever null.
+/// An aggregate function: its name, its types, and how to compute it. Its value is never null.
 pub trait Definition: Debug + PartialEq + Eq + Hash + Send + Sync + 'static {
     /// The name in SQL.
     fn name(&self) -> &'static str;
@@ -33,18 +33,18 @@ pub trait Definition: Debug + PartialEq + Eq + Hash + Send + Sync + 'static {
     /// The value of no rows.
     fn empty(&self, returns: &DataType) -> Result<ScalarValue>;
 
-    /// The code that computes it.
+    /// The accumulators that compute the function.
     fn accumulators(&self, arguments: &AccumulatorArgs<'_>) -> Result<Accumulators>;
 }
 
-/// The two ways to compute an aggregate, by the same code.
+/// The two accumulators of an aggregate, which run the same code.
 pub struct Accumulators {
     grouped: Box<dyn GroupsAccumulator>,
     single: Box<dyn Accumulator>,
 }
 
 impl Accumulators {
-    /// Both ways for one kind.
+    /// Both accumulators of a kind.
     pub fn of<K: Kind>(kind: K) -> Self {
         let single = Box::new(Single::new(kind.fresh()));
         Self { grouped: Box::new(Grouped::new(kind)), single }

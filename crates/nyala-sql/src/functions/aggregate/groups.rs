@@ -12,7 +12,7 @@ use crate::error::QueryError;
 
 /// A group that knows its memory on the heap.
 pub trait Measured {
-    /// Bytes on the heap. Asked for each row: it must not count.
+    /// Bytes on the heap. It is called for each row, so it must not walk over the data.
     fn heap_bytes(&self) -> usize;
 }
 
@@ -24,7 +24,7 @@ pub struct GroupList<G> {
 }
 
 impl<G: Default + Measured> GroupList<G> {
-    /// No groups.
+    /// An empty list.
     pub fn new() -> Self {
         Self { groups: Vec::new(), heap_bytes: 0 }
     }
@@ -64,13 +64,13 @@ impl<G: Default + Measured> GroupList<G> {
         self.heap_bytes = self.groups.iter().map(Measured::heap_bytes).sum();
     }
 
-    /// Bytes of everything.
+    /// Bytes of the list and of its groups.
     pub fn bytes(&self) -> usize {
         self.groups.capacity() * size_of::<G>() + self.heap_bytes
     }
 }
 
-/// Which rows of a batch count, and the group of each.
+/// The rows of a batch that count, with the group of each.
 #[derive(Debug)]
 pub struct Rows<'a> {
     groups: &'a [usize],
@@ -111,7 +111,7 @@ pub struct Grouped<K: Kind> {
 }
 
 impl<K: Kind> Grouped<K> {
-    /// Without groups.
+    /// An aggregation without groups yet.
     pub fn new(kind: K) -> Self {
         Self { kind, groups: GroupList::new() }
     }
@@ -120,7 +120,7 @@ impl<K: Kind> Grouped<K> {
         self.groups.take(emit)
     }
 
-    /// Frees data that the groups shared, once there are none or few.
+    /// Frees data that the groups share, if no group or few groups are left.
     fn tidy(&mut self) -> Result<()> {
         if self.groups.all().is_empty() {
             self.kind = self.kind.fresh();

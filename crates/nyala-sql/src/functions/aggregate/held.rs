@@ -1,4 +1,4 @@
-//! A group that leaves the only state it was given as it is.
+//! A group that keeps its state as it came, as long as it has only one.
 
 use datafusion::common::Result;
 
@@ -12,7 +12,7 @@ pub enum Held<S> {
     /// No values yet.
     #[default]
     Empty,
-    /// One state, as it came.
+    /// One state, not decoded.
     Packed(Box<[u8]>),
     /// A set that rows or further states were added to.
     Open(S),

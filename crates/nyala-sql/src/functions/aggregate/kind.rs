@@ -12,7 +12,7 @@ pub trait Kind: Debug + Send + Sync + 'static {
     /// The data of a group. The default is a group without rows.
     type Group: Default + Debug + Measured + Send + Sync;
 
-    /// The same aggregate without anything it gathered.
+    /// The same aggregate without any data.
     fn fresh(&self) -> Self;
 
     /// Adds rows to their groups. `rows` leaves out filtered rows, and rows with a null as first value.
@@ -32,7 +32,7 @@ pub trait Kind: Debug + Send + Sync + 'static {
     /// The values of groups, which stay as they are.
     fn finish(&self, groups: &mut [Self::Group]) -> Result<ArrayRef>;
 
-    /// Frees data of groups that were emitted; `groups` are the remaining ones. Whether they changed.
+    /// Frees data of groups that were emitted; `groups` are the remaining ones. Returns whether they changed.
     fn forget(&mut self, _groups: &mut [Self::Group]) -> Result<bool> {
         Ok(false)
     }

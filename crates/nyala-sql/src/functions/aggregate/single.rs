@@ -7,7 +7,7 @@ use datafusion::logical_expr::Accumulator;
 use super::groups::{GroupList, Rows, encode, merge};
 use super::kind::Kind;
 
-/// A [`Kind`] over one group. Asking for the value takes nothing away: a window asks after every row.
+/// A [`Kind`] over one group. Reading the value keeps the group, because a window reads it after every row.
 #[derive(Debug)]
 pub struct Single<K: Kind> {
     kind: K,
@@ -15,7 +15,7 @@ pub struct Single<K: Kind> {
 }
 
 impl<K: Kind> Single<K> {
-    /// Without rows.
+    /// A group without rows.
     pub fn new(kind: K) -> Self {
         let mut groups = GroupList::new();
         groups.grow(1);

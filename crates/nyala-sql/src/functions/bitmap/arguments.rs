@@ -8,7 +8,7 @@ use crate::error::{ErrorKind, QueryError};
 /// A kind of argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Argument {
-    /// Bytes that some function here made.
+    /// A bitmap, as the bytes that a function of this module made.
     Bitmap,
     /// A number that is stored in bitmaps.
     Integer,
@@ -17,7 +17,7 @@ pub enum Argument {
 }
 
 impl Argument {
-    /// The one type that the function then sees.
+    /// The type that an argument is cast to, so that the function has to know only one.
     pub fn coerce(self, function: &str, given: &DataType) -> Result<DataType> {
         use DataType::{Binary, BinaryView, Dictionary, LargeBinary, LargeUtf8, Null, Utf8, Utf8View};
         match (self, given) {

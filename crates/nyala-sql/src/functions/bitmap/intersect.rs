@@ -1,4 +1,4 @@
-//! `intersect_count(x, column, value, …)`: how many are in the group once with each of the values.
+//! `intersect_count(x, column, value, …)`: the number of `x` in a group that come with each of the values of the column.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl Definition for IntersectCount {
     }
 }
 
-/// Whether a value would become another one in the type of the column, to which it may be equal.
+/// Whether a cast to the type of the column may drop a fraction or a time, so that the value would equal another one.
 fn is_rounded(value: &DataType, column: &DataType) -> bool {
     let has_fraction = value.is_floating() || value.is_decimal();
     let has_time = matches!(value, DataType::Timestamp(..) | DataType::Date64);
@@ -174,7 +174,7 @@ impl IntersectKind {
     }
 }
 
-/// The first argument.
+/// The first argument, which is counted.
 enum Counted<'a> {
     Integers(Int64Array),
     Bitmaps(&'a ArrayRef),

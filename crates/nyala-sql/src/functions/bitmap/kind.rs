@@ -22,7 +22,7 @@ pub enum Input {
 /// The result.
 #[derive(Debug, Clone, Copy)]
 pub enum Output {
-    /// How many values it has.
+    /// The number of its values.
     Count,
     /// The bitmap itself.
     Bitmap,

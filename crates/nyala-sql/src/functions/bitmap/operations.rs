@@ -33,7 +33,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The result for columns of `rows` values, or of one that is that of every row.
+    /// The result for columns of `rows` values. A column of one value has it in every row.
     pub fn run(self, columns: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         match (self, columns) {
             (Self::Empty, []) => bitmaps(rows, |_| Ok(Some(Bitmap::default()))),
@@ -88,7 +88,7 @@ impl Operation {
 enum Bitmaps<'a> {
     /// A bitmap for each row.
     Each(&'a ArrayRef),
-    /// One for all of them, which is read once.
+    /// One bitmap for all rows, which is decoded once.
     Constant(Option<Bitmap>),
 }
 

@@ -8,13 +8,12 @@ use crate::functions::aggregate::Measured;
 /// Roaring bitmap costs some hundred bytes before its first value.
 pub const FEW: usize = 32;
 
-/// Overhead of Roaring for one container beside its values, for one that is an array of bits, and for each
-/// run of 2^32 numbers.
+/// Overhead of Roaring beside the values: for a container, for a container that is an array of bits, and for each run of 2^32 numbers.
 const CONTAINER_BYTES: u64 = 40;
 const BITSET_BYTES: u64 = 8192;
 const PARTITION_BYTES: u64 = 96;
 
-/// After how many new values, beside a quarter of those it has, a bitmap is measured anew.
+/// A bitmap is measured anew after this many new values and a quarter of those that it had.
 const UNMEASURED_VALUES: u64 = 1024;
 
 /// A set of integers, exact.
@@ -41,7 +40,7 @@ struct Many {
 #[derive(Debug, Clone, Copy, Default)]
 struct Weight {
     bytes: u64,
-    /// How many values there were when it was measured, and at most so many came since.
+    /// The number of values when the bitmap was measured; `new_values` were added since.
     values: u64,
     new_values: u64,
 }
@@ -131,7 +130,7 @@ impl Bitmap {
         }
     }
 
-    /// Whether the value is in it.
+    /// Whether the bitmap has the value.
     pub fn contains(&self, value: i64) -> bool {
         match &self.0 {
             Values::Few(few) => few.binary_search(&to_bits(value)).is_ok(),
@@ -163,7 +162,7 @@ impl Bitmap {
         }
     }
 
-    /// Adds all values of another.
+    /// Adds all values of another bitmap.
     pub fn union(&mut self, other: Self) {
         match other.0 {
             Values::Few(few) => few.into_iter().map(from_bits).for_each(|value| self.insert(value)),
@@ -270,7 +269,7 @@ impl Many {
         let mut weight = Weight::default();
         for (_, partition) in self.set.bitmaps() {
             let parts = partition.statistics();
-            // The library takes the 16 bits of a value in an array for 32, and bits of a bitset for bytes.
+            // The library counts 32 bits for a value in an array, which has 16, and bytes for the bits of a bitset.
             weight.bytes += PARTITION_BYTES
                 + CONTAINER_BYTES * u64::from(parts.n_containers)
                 + parts.n_bytes_array_containers / 2
@@ -283,7 +282,7 @@ impl Many {
 }
 
 impl Weight {
-    /// Takes new values to weigh as much as the old ones did.
+    /// An estimate by which new values take as many bytes as the old ones.
     #[inline]
     fn estimate(self) -> u64 {
         self.bytes + self.new_values * self.bytes / self.values.max(1)

@@ -21,7 +21,7 @@ pub struct BitmapUnion;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct BitmapUnionCount;
 
-/// The differences between them.
+/// The differences between the functions above.
 trait OverBitmaps: std::fmt::Debug + PartialEq + Eq + std::hash::Hash + Send + Sync + 'static {
     const NAME: &'static str;
     const ARGUMENT: Argument;

@@ -9,7 +9,7 @@ use datafusion::logical_expr::ColumnarValue;
 
 use super::numbers::numbers;
 
-/// Of bytes, elements or steps. Products of two lengths fit.
+/// A number of bytes, elements or steps. The product of two lengths fits.
 pub type Amount = u128;
 
 /// Bytes of an element of a list, or of a number.
@@ -17,8 +17,8 @@ const ELEMENT_BYTES: Amount = 16;
 
 /// Bytes that a function gives for one batch of rows at most.
 pub const MAX_BYTES: Amount = 256 << 20;
-/// Bytes that it gives for constants. The planner computes these, and then copies, compares and prints them: 200 MB take it
-/// 6 s (2026-11-25), in which it cannot be cancelled.
+/// Bytes that a function gives for constants at most. The planner computes these, and then copies, compares
+/// and prints them: 200 MB take 6 s (2026-11-25), in which the statement cannot be cancelled.
 const MAX_CONSTANT_BYTES: Amount = 32 << 20;
 
 /// The arguments of one call for a batch of rows.
@@ -38,7 +38,7 @@ impl<'a> Arguments<'a> {
         Self { values, numbers, rows: if is_constant { 1 } else { rows }, is_constant }
     }
 
-    /// Bytes that the call may give.
+    /// Bytes that the call gives at most.
     pub fn max_bytes(&self) -> Amount {
         if self.is_constant { MAX_CONSTANT_BYTES } else { MAX_BYTES }
     }
@@ -67,11 +67,11 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// One row of them.
+/// One row of the arguments.
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
     arguments: &'a Arguments<'a>,
-    /// None for the largest of all rows.
+    /// The number of the row; none for a row made of the largest value of each argument.
     at: Option<usize>,
 }
 
@@ -105,7 +105,7 @@ impl Row<'_> {
         self.arguments.number(argument, self.at)
     }
 
-    /// Whether this is a row, and not the largest of all.
+    /// Whether this is a row of the batch, and not made of the largest values.
     pub fn is_exact(&self) -> bool {
         self.at.is_some()
     }
@@ -137,7 +137,7 @@ fn longest(array: &ArrayRef) -> Option<Amount> {
         DataType::Binary => widest(array.as_binary::<i32>().value_offsets()),
         DataType::LargeUtf8 => widest(array.as_string::<i64>().value_offsets()),
         DataType::LargeBinary => widest(array.as_binary::<i64>().value_offsets()),
-        // The lower half of a view's first word.
+        // A view's length is the lower half of its first word.
         DataType::Utf8View => longest_view(array.as_string_view().views()),
         DataType::BinaryView => longest_view(array.as_binary_view().views()),
         _ => return None,

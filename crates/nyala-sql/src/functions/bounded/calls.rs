@@ -22,7 +22,7 @@ pub fn needs_bound(expr: &Expr) -> bool {
     }
 }
 
-/// Columns that are long constants know how many rows they are for.
+/// Makes calls of columns that are long constants: a call is told the number of rows, and so can refuse too many.
 pub fn constants_for_rows(projection: Projection) -> Result<Transformed<LogicalPlan>> {
     if !projection.expr.iter().any(|expr| for_rows(expr).is_some()) {
         return Ok(Transformed::no(LogicalPlan::Projection(projection)));
@@ -32,7 +32,7 @@ pub fn constants_for_rows(projection: Projection) -> Result<Transformed<LogicalP
     Ok(Transformed::yes(LogicalPlan::Projection(projection)))
 }
 
-/// A call that needs a bound, with it.
+/// The same expression, with its bound if it is a call that needs one.
 pub fn bound_call(expr: Expr) -> Result<Transformed<Expr>> {
     match expr {
         Expr::ScalarFunction(ScalarFunction { func, args }) => Ok(match with_bound(&func) {
@@ -63,7 +63,7 @@ pub fn bound_call(expr: Expr) -> Result<Transformed<Expr>> {
     }
 }
 
-/// A pattern that is looked at before it is compiled: a constant now, and others when they are known.
+/// A pattern whose size is checked before it is compiled: that of a constant now, that of others when they are computed.
 fn checked(language: Language, pattern: Box<Expr>) -> Result<Transformed<Box<Expr>>> {
     if let (Language::Regex, Some(constant)) = (language, pattern.as_literal())
         && let Some(Some(text)) = constant.try_as_str()
@@ -78,7 +78,7 @@ fn checked(language: Language, pattern: Box<Expr>) -> Result<Transformed<Box<Exp
     Ok(Transformed::yes(Box::new(function.call(vec![*pattern]))))
 }
 
-/// In which language an operator has a pattern on its right; none if it has none.
+/// The language of the pattern on the right of an operator; none if the operator takes no pattern.
 fn language(op: Operator) -> Option<Language> {
     use Operator::{
         ILikeMatch, LikeMatch, NotILikeMatch, NotLikeMatch, RegexIMatch, RegexMatch, RegexNotIMatch,

@@ -1,4 +1,4 @@
-//! A long constant as a column: it is copied for every row.
+//! A long constant as a column, which has a copy of it for every row.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use datafusion::logical_expr::{
 use super::arguments::{Amount, Arguments, MAX_BYTES};
 use super::function::too_large;
 
-/// Of shorter ones a batch of rows is never too large.
+/// The copies of a shorter constant in a batch of rows are never too large.
 const LONG_BYTES: Amount = 32 << 10;
 
-/// The same column, if it is a long constant, as a call that knows how many rows it is for.
+/// A column that is a long constant, as a call, which is told the number of rows; none for other columns.
 pub fn for_rows(expr: &Expr) -> Option<Expr> {
     match expr {
         Expr::Alias(alias) => {

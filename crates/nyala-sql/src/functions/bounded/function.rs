@@ -1,4 +1,4 @@
-//! A function that refuses to give too much, and to take too long.
+//! A wrapper of a function that refuses calls with too large a result or too long a run time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,17 +26,17 @@ use crate::functions::floats::check_function;
 const SLICE_BYTES: Amount = 64 << 20;
 /// Steps for one batch of rows, of some nanoseconds each: a thread cannot be taken from a function that computes.
 const MAX_STEPS: Amount = 1_000_000_000;
-/// To look an element up among those before it.
+/// Steps to look up an element among those before it.
 const STEPS_OF_ELEMENT: Amount = 100;
-/// States of a pattern that are looked at together.
+/// States of a pattern that count as one step.
 const STATES_OF_STEP: usize = 50;
 
-/// The functions of `known` that need a bound, with it.
+/// The functions of `known` that need a bound, each with its bound.
 pub fn bounded(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
     known.iter().filter_map(with_bound).collect()
 }
 
-/// The function with its bound; none if it needs none, or has it.
+/// The function with its bound; none if it needs none, or has it already.
 pub fn with_bound(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     if function.inner().is::<Bounded>() {
         return None;
@@ -47,7 +47,7 @@ pub fn with_bound(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     }
 }
 
-/// A function that refuses to give too much.
+/// A function with its bound.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Bounded {
     function: Arc<ScalarUDF>,
@@ -73,7 +73,7 @@ impl Bounded {
         too_large(&format!("`{}`", self.name()), bytes, rows, most)
     }
 
-    /// Ranges of rows that give no more than a slice each, if not all rows together do.
+    /// Splits the rows into ranges whose results take at most a slice each; none if one slice takes them all.
     fn slices(&self, measure: Measure, arguments: &Arguments<'_>) -> Result<Option<Vec<Range<usize>>>> {
         if quickly(measure, arguments).is_some() {
             return Ok(None);

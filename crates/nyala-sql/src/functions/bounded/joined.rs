@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 
-/// Two texts, one behind the other; NULL if either is.
+/// `a || b` of two texts; NULL if either is.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Joined {
     /// Name of the operator's column.
@@ -22,7 +22,7 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Under the name of the operator's column.
+    /// The function, whose column is named as that of the operator.
     pub fn new(column: String) -> Self {
         Self { column, signature: Signature::any(2, Volatility::Immutable) }
     }
@@ -51,7 +51,7 @@ impl ScalarUDFImpl for Joined {
         Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
     }
 
-    /// As the operator does it.
+    /// Runs the operator itself.
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let columns = ColumnarValue::values_to_arrays(&arguments.args)?;
         let field = |(at, column): (usize, &arrow::array::ArrayRef)| {

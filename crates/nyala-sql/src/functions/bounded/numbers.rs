@@ -1,4 +1,4 @@
-//! Arguments that are numbers, moments or steps between them.
+//! Arguments that are numbers, moments or intervals.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub fn numbers(array: &ArrayRef) -> Result<Vec<Option<i128>>> {
     let nanos = match array.data_type() {
         DataType::Interval(IntervalUnit::MonthDayNano) => {
             let steps = array.as_primitive::<IntervalMonthDayNanoType>().iter();
-            // Months are at least so long.
+            // A month counts as 28 days, which is the shortest.
             let nanos = |step: IntervalMonthDayNano| {
                 let days = i128::from(step.months) * 28 + i128::from(step.days);
                 days * NANOS_OF_DAY + i128::from(step.nanoseconds)
@@ -35,7 +35,7 @@ pub fn numbers(array: &ArrayRef) -> Result<Vec<Option<i128>>> {
         data_type if data_type.is_integer() => 1,
         _ => return Ok(vec![None; array.len()]),
     };
-    // The number of days or moments in their own unit: in another one it might not fit.
+    // Days and moments are read in their own unit and multiplied with 128 bits: in a finer unit they might not fit.
     let array = match array.data_type() {
         DataType::Date32 => cast(array, &DataType::Int32)?,
         _ => Arc::clone(array),

@@ -11,11 +11,11 @@ use datafusion::logical_expr::ColumnarValue;
 
 use crate::error::{ErrorKind, QueryError};
 
-/// States that one pattern may have, about.
+/// Most states of one pattern, about.
 const MAX_STATES: usize = 50_000;
 /// States that the different patterns of one batch may have together.
 const MAX_STATES_OF_BATCH: usize = 300_000;
-/// Each pattern counts as having so many at least: to compile the smallest takes some ten microseconds.
+/// Least states that a pattern counts as: to compile the smallest takes some ten microseconds.
 const MIN_STATES: usize = 100;
 /// A class of characters of all languages: some hundred ranges of bytes.
 const CLASS_STATES: usize = 200;
@@ -55,7 +55,7 @@ pub fn check_like_patterns(patterns: &ColumnarValue) -> Result<()> {
     }
 }
 
-/// Whether it has a wildcard besides one `%` at either end.
+/// Whether a pattern of LIKE is compiled: it has a wildcard besides one `%` at either end.
 fn is_compiled(pattern: &str) -> bool {
     let inner = pattern.strip_prefix('%').unwrap_or(pattern);
     let inner = inner.strip_suffix('%').unwrap_or(inner);
@@ -138,7 +138,7 @@ fn repeat(groups: &mut [Group], times: usize) {
 /// The states of one pair of brackets.
 #[derive(Default)]
 struct Group {
-    /// Before the part that a count behind it would repeat.
+    /// States before the last part, which a count may repeat.
     before: usize,
     last: usize,
 }

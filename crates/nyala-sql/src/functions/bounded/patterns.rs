@@ -1,4 +1,4 @@
-//! Patterns that differ from row to row: each is compiled by itself, which takes longer than to look for it.
+//! Patterns that differ from row to row: each is compiled by itself, which takes longer than the search for it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub enum Language {
     Regex,
 }
 
-/// Its argument, if that has no more different patterns than can be compiled.
+/// A function that returns its argument, or an error if this has more different patterns than may be compiled.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Patterns {
     language: Language,

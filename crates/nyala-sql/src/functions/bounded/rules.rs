@@ -7,17 +7,18 @@ use super::arguments::{Amount, Row};
 /// How a function is bounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// It gives values of a fixed size, or no more bytes than it gets, in time that grows with them.
+    /// The function gives values of a fixed size, or no more bytes than it gets, in time that grows with them.
     NoMore,
-    /// The arguments tell the size of the result; if that is too much, it fails before it begins.
+    /// The arguments tell the size of the result; a call with too large a one fails before it begins.
     Exactly(Measure),
-    /// It may give so much, and mostly gives less: it is computed in slices, and fails once it has given too much.
+    /// The arguments tell the largest size of the result, which is mostly smaller: the call is computed in
+    /// slices, and fails once it has given too much.
     AtMost(Measure),
-    /// It takes long.
+    /// The function takes long.
     Work(Work),
-    /// It is not known for all numbers, or gives numbers that no type has room for.
+    /// The function is not defined for all numbers, or its result may not fit its type.
     Domain,
-    /// The arguments tell the size of the result, and it takes long.
+    /// The arguments tell the size of the result, and the function takes long.
     Both(Measure, Work),
 }
 
@@ -78,7 +79,7 @@ const NUMBER_BYTES: Amount = 24;
 const NAME_BYTES: Amount = 32;
 
 impl Rule {
-    /// None for a function that is not in the table.
+    /// The rule of a function; none if it is not in the table.
     pub fn of(name: &str) -> Option<Self> {
         use Measure as M;
         Some(match name {
@@ -131,7 +132,7 @@ impl Measure {
             Self::Length => row.number(1) * CHARACTER_BYTES,
             Self::Repeats => row.bytes(0) * row.number(1),
             Self::Replaced => {
-                // The longest text has the shortest to replace, as far as is known without looking at each.
+                // The largest row has the longest text, and may have the shortest text to replace.
                 let found = if row.is_exact() { row.bytes(1).max(1) } else { 1 };
                 row.bytes(0) + (row.bytes(0) / found + 1) * row.bytes(2)
             }
@@ -160,7 +161,7 @@ fn elements_of_series(row: &Row<'_>) -> Amount {
         _ => (row.signed(0), row.signed(1), row.signed(2)),
     };
     let (Some(from), Some(to), Some(step)) = (from, to, step) else { return 0 };
-    // Only of one row is it known which ends belong together.
+    // The ends of the largest row are those of different rows, and say nothing about a series.
     if !row.is_exact() {
         return Amount::MAX >> 32;
     }
@@ -169,7 +170,7 @@ fn elements_of_series(row: &Row<'_>) -> Amount {
     Amount::try_from(count).unwrap_or(0)
 }
 
-/// Functions of a fixed size, and such as give no more than they get.
+/// Functions with results of a fixed size, and functions that give no more than they get.
 const NO_MORE: &[&str] = &[
     "abs",
     "array_add",

@@ -20,7 +20,7 @@ pub struct DistinctKind {
     checked_bytes: usize,
 }
 
-/// By how much a dictionary has at least doubled before it is looked for values that are in no group.
+/// Bytes beyond twice the size at the last search, before a dictionary is searched again for values that are in no group.
 const UNCHECKED_BYTES: usize = 4 << 20;
 
 impl DistinctKind {
@@ -57,7 +57,7 @@ impl DistinctKind {
     }
 }
 
-/// How many values the groups have that are unpacked, one counted in each group that it is in.
+/// The number of values of the unpacked groups. A value counts once for each group that it is in.
 fn unpacked(groups: &[Held<Bitmap>]) -> u64 {
     let values = groups.iter().map(|group| if let Held::Open(numbers) = group { numbers.len() } else { 0 });
     values.sum()
@@ -132,8 +132,7 @@ impl Kind for DistinctKind {
         count_column(groups, |bytes| encoding::encoded_len(self.family, bytes), Bitmap::len)
     }
 
-    /// Groups that come sorted are given away one after the other: the dictionary would come to hold the
-    /// values of all of them.
+    /// Sorted groups are emitted one after the other. Without this, the dictionary would come to hold the values of all of them.
     fn forget(&mut self, groups: &mut [Self::Group]) -> Result<bool> {
         if self.dictionary.heap_bytes() < 2 * self.checked_bytes + UNCHECKED_BYTES {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! A regular expression, compiled once for all rows that have the same.
+//! A regular expression, compiled once for consecutive rows with the same pattern.
 
 use regex::{Captures, Regex, RegexBuilder};
 
@@ -25,7 +25,7 @@ impl Compiled {
     }
 }
 
-/// Whether all matches are meant.
+/// Whether the flags ask for all matches.
 pub fn is_global(flags: &str) -> bool {
     flags.contains('g')
 }
@@ -67,7 +67,7 @@ fn compile(pattern: &str, flags: &str) -> Result<Regex> {
         })
 }
 
-/// The byte at which the character of a number from 1 on begins; none behind the text.
+/// The byte at which a character begins, counted from 1; none after the end of the text.
 pub fn byte_of(text: &str, character: i64) -> Option<usize> {
     let at = usize::try_from(character - 1).ok()?;
     let mut begins = text.char_indices().map(|(byte, _)| byte).chain([text.len()]);

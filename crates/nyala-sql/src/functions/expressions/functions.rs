@@ -94,7 +94,7 @@ fn positive(number: i64, what: &str, least: i64) -> Result<i64, QueryError> {
     }
 }
 
-/// Of each row the match from a character on, of a number.
+/// The matches that rows ask for: the character where the search begins, the number of the match, and the number of a group.
 struct Asked {
     starts: Vec<Option<i64>>,
     numbers: Vec<Option<i64>>,
@@ -199,7 +199,7 @@ fn splits(call: &Call<'_>) -> Result<ArrayRef> {
         let mut begin = 0;
         for captures in matches(regex, text, 0) {
             let Some(whole) = captures.get(0) else { continue };
-            // An empty match at either end, or behind another match, parts nothing.
+            // An empty match at either end, or behind another match, splits nothing.
             if whole.is_empty() && (whole.start() == begin || whole.end() == text.len()) {
                 continue;
             }

@@ -13,7 +13,7 @@ const CLASSES: &[&str] = &[
     "upper", "word", "xdigit",
 ];
 
-/// The pattern in the other language. What both write alike stays as it is, so that a pattern may be translated twice.
+/// The pattern for the crate `regex`. Parts that both languages write alike stay as they are, so that a pattern may be translated twice.
 pub fn translated(pattern: &str) -> Result<String> {
     if let Some(literal) = pattern.strip_prefix("***=") {
         return Ok(regex::escape(literal));
@@ -34,7 +34,7 @@ pub fn translated(pattern: &str) -> Result<String> {
             }
         }
     }
-    // A point is any sign, also the end of a line.
+    // In PostgreSQL `.` matches every character, also a newline.
     Ok(if has_point && !written.starts_with("(?") { format!("(?s){written}") } else { written })
 }
 
@@ -43,7 +43,7 @@ pub fn invalid(what: &str) -> QueryError {
     QueryError::new(ErrorKind::Data, format!("invalid regular expression: {what}")).sqlstate("2201B")
 }
 
-/// What follows a backslash.
+/// Translates an escape, behind its backslash.
 fn escape(signs: &mut Peekable<Chars<'_>>, written: &mut String) -> Result<()> {
     match signs.next() {
         None => return Err(invalid("invalid escape \\ sequence")),
@@ -55,7 +55,7 @@ fn escape(signs: &mut Peekable<Chars<'_>>, written: &mut String) -> Result<()> {
         Some('e') => written.push_str(r"\x1B"),
         Some(sign @ ('b' | 'x' | 'u' | 'p' | 'P')) => {
             written.extend(['\\', sign]);
-            // These have braces of their own.
+            // These escapes may have braces of their own.
             if signs.peek() == Some(&'{') {
                 written.extend(signs.by_ref().take_while(|sign| *sign != '}'));
                 written.push('}');
@@ -70,7 +70,7 @@ fn escape(signs: &mut Peekable<Chars<'_>>, written: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// Signs in brackets, of which the other language knows more that are special.
+/// Translates the characters in brackets, more of which are special in `regex`.
 fn brackets(signs: &mut Peekable<Chars<'_>>, written: &mut String) -> Result<()> {
     for (boundary, other) in [("[:<:]]", r"\b{start}"), ("[:>:]]", r"\b{end}")] {
         if signs.clone().take(boundary.len()).eq(boundary.chars()) {
@@ -104,7 +104,7 @@ fn brackets(signs: &mut Peekable<Chars<'_>>, written: &mut String) -> Result<()>
     Err(invalid("brackets [] not balanced"))
 }
 
-/// A class of signs, behind `[:`.
+/// Translates a class of characters, behind `[:`.
 fn class(signs: &mut Peekable<Chars<'_>>, written: &mut String) -> Result<()> {
     let name: String = signs.by_ref().take_while(|sign| *sign != ':').collect();
     let bare = name.strip_prefix('^').unwrap_or(&name);
@@ -115,7 +115,7 @@ fn class(signs: &mut Peekable<Chars<'_>>, written: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// How often a part is repeated, behind `{`.
+/// Translates a count of repetitions, behind `{`.
 fn repeated(signs: &mut Peekable<Chars<'_>>, written: &mut String) -> Result<()> {
     let counts: String = signs.by_ref().take_while(|sign| *sign != '}').collect();
     let is_count = |count: &str| {

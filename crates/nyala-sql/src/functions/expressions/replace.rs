@@ -25,14 +25,14 @@ pub struct Replace {
 }
 
 impl Replace {
-    /// In place of the function of that name.
+    /// Replaces `regexp_replace` among the functions of `known`.
     pub fn over(known: &[Arc<ScalarUDF>]) -> Option<Arc<ScalarUDF>> {
         let other = known.iter().find(|function| function.name() == "regexp_replace").cloned()?;
         let signature = Signature::user_defined(Volatility::Immutable);
         Some(Arc::new(ScalarUDF::from(Self { other, signature })))
     }
 
-    /// The arguments for DataFusion's function, if it means the same by them.
+    /// The arguments for DataFusion's function, if it gives the same result for them.
     fn for_other(arguments: &ScalarFunctionArgs) -> Result<Option<ScalarFunctionArgs>> {
         let [texts, ColumnarValue::Scalar(pattern), ColumnarValue::Scalar(by)] = arguments.args.as_slice()
         else {
@@ -117,7 +117,7 @@ fn replaced(call: &Call<'_>) -> Result<ArrayRef> {
         let flags = if call.arrays.len() > flags { flags_of.value(row) } else { "" };
         let number = match has_number {
             true => *number,
-            // Without a number it is the first, or with the flag all of them.
+            // Without a number the first match is replaced, or all matches if the flag `g` is set.
             false => i64::from(!is_global(flags)),
         };
         if *start < 1 || number < 0 {

@@ -33,11 +33,11 @@ enum Of {
     Step {
         as_text: bool,
     },
-    /// What several steps lead to.
+    /// The value that several steps lead to.
     Path {
         as_text: bool,
     },
-    /// Whether an object has a key, or an array such a text.
+    /// Whether an object has a key, or an array has a text as an element.
     Exists,
     Kind,
     Length,

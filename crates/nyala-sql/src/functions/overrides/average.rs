@@ -18,7 +18,7 @@ use crate::functions::digits_of_integer;
 /// Digits after the point, as PostgreSQL has at least.
 const DIGITS: i8 = 16;
 
-/// The type of an average of numbers of this type; none if DataFusion's is right.
+/// The type of an average of numbers of this type; none if DataFusion's type is right.
 pub fn average_type(of: &DataType) -> Option<DataType> {
     Some(match of {
         DataType::Decimal128(_, scale) => DataType::Decimal128(DECIMAL128_MAX_PRECISION, DIGITS.max(*scale)),
@@ -96,7 +96,7 @@ impl Accumulator for Rounded {
     }
 }
 
-/// The same of groups.
+/// As [`Rounded`], for groups.
 pub struct RoundedGroups {
     pub inner: Box<dyn GroupsAccumulator>,
     pub to: DataType,

@@ -1,5 +1,5 @@
-//! The correlation of each group, from means and distances to them (Welford 1962), as DataFusion computes the
-//! one of all rows. The states are the same, too.
+//! The correlation of each group, from means and distances to them (Welford 1962), as DataFusion computes it
+//! over all rows. The states are the same, too.
 
 use std::sync::Arc;
 
@@ -55,8 +55,7 @@ impl Moments {
         self.products += other.products + from_x * from_y * weight;
     }
 
-    /// None of fewer than two rows, and where one side does not vary. NaN gives the same as in DataFusion
-    /// without groups.
+    /// None for fewer than two rows, and if one side does not vary. NaN gives the same as in DataFusion without groups.
     fn correlation(&self) -> Option<f64> {
         if self.mean_x.is_nan() && self.mean_y.is_nan() {
             return Some(f64::NAN);

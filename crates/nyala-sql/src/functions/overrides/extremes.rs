@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 use crate::error::QueryError;
 use crate::functions::aggregate::{Rows, states_of_rows};
 
-/// Which of all values is looked for.
+/// The value that is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Extreme {
     Least,

@@ -70,9 +70,9 @@ enum Replacement {
     Correlation,
     Total,
     Average,
-    /// Its accumulator lets no row go that leaves a frame.
+    /// DataFusion's accumulator cannot remove the rows that leave a frame.
     Frames(Sliding),
-    /// Its accumulator sorts by itself, so that its rows may come in another order.
+    /// The accumulator sorts by itself, so that its rows may come in any order.
     OwnOrder,
 }
 
@@ -84,17 +84,17 @@ struct Override {
 }
 
 impl Override {
-    /// Whether it is the extreme of values among which there may be NaN.
+    /// Whether the function is the extreme of values among which there may be NaN.
     fn meets_nan(&self, data_type: &DataType) -> bool {
         matches!(self.by, Replacement::Extreme(_)) && data_type.is_floating()
     }
 
-    /// Whether it is the average of decimals of which DataFusion's has too few digits.
+    /// Whether the function is an average to which DataFusion gives too few digits.
     fn rounds(&self, data_type: &DataType) -> bool {
         self.by == Replacement::Average && average_type(data_type).is_some()
     }
 
-    /// The accumulator that `make` makes of the function that is replaced.
+    /// The accumulator that `make` makes for the replaced function, wrapped if its result has to be rounded or may be a NaN with a sign.
     fn accumulate(
         &self,
         arguments: AccumulatorArgs<'_>,
@@ -292,7 +292,7 @@ fn total(data_type: &DataType) -> Option<Box<dyn Accumulator>> {
     })
 }
 
-/// The same for groups.
+/// The accumulator that sums numbers of a type of limited range by group.
 fn totals(data_type: &DataType) -> Option<Totals> {
     Some(match data_type {
         DataType::Int64 => Totals::new::<Int64Type>(data_type),

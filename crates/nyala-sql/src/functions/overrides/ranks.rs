@@ -1,4 +1,4 @@
-//! Numbers of rows and ranks have a sign: DataFusion counts without one, and PostgreSQL has no type for that.
+//! Counts and ranks of rows are signed: DataFusion's are unsigned, for which PostgreSQL has no type.
 
 use std::ops::Range;
 use std::sync::Arc;

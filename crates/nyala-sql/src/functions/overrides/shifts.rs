@@ -1,5 +1,5 @@
-//! LEAD and LAG: DataFusion counts rows without NULL wrongly where it looks ahead batch by batch, and takes LAG to look back whatever
-//! its offset.
+//! LEAD and LAG: looking ahead batch by batch, DataFusion counts rows without NULL wrongly, and it takes LAG
+//! to look back even if its offset is negative.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl WindowUDFImpl for Shift {
     ) -> Result<Box<dyn PartitionEvaluator>> {
         let ignores_nulls = arguments.ignore_nulls();
         let inner = self.0.inner().partition_evaluator(arguments)?;
-        // It is causal if it looks back.
+        // The evaluator is causal if it looks back.
         match ignores_nulls && !inner.is_causal() {
             true => Ok(Box::new(WholePartition(inner))),
             false => Ok(inner),
@@ -90,7 +90,7 @@ impl WindowUDFImpl for Shift {
         self.0.inner().documentation()
     }
 
-    /// How a LIMIT above it may be pushed below. LAG looks ahead if its offset is negative.
+    /// How a LIMIT above the window may be pushed below it. LAG looks ahead if its offset is negative.
     fn limit_effect(&self, arguments: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
         let looks_back = |offset: &Arc<dyn PhysicalExpr>| {
             let offset = offset.downcast_ref::<Literal>().map(Literal::value);

@@ -1,4 +1,4 @@
-//! Aggregates over frames that rows leave, which DataFusion's accumulators do not let go.
+//! Aggregates over sliding frames, from which DataFusion's accumulators cannot remove rows.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::error::QueryError;
 /// The bits of a 64-bit number.
 const BITS: usize = 64;
 
-/// Which function it is.
+/// The function that is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sliding {
     /// `bool_and`, `bit_and`.

@@ -1,4 +1,4 @@
-//! A mended function gives the same as a list of all values, however its states are cut and merged.
+//! An overridden function gives the same as a list of all values, however its states are cut and merged.
 
 use std::sync::Arc;
 

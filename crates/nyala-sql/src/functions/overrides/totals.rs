@@ -14,7 +14,7 @@ use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_o
 use crate::error::{ErrorKind, QueryError};
 use crate::functions::check_digits;
 
-/// Why there is no sum.
+/// The error for a sum that is out of the range of its type.
 fn out_of_range(data_type: &DataType) -> QueryError {
     let message = format!("a sum is out of the range of {data_type}");
     QueryError::new(ErrorKind::OutOfRange, message)
@@ -71,7 +71,7 @@ impl<T: ArrowNumericType + Debug> Accumulator for Total<T> {
 pub struct Totals {
     sums: Box<dyn GroupsAccumulator>,
     data_type: DataType,
-    /// Set as soon as one of them was out of range.
+    /// Set as soon as one of the sums was out of range.
     overflown: Arc<AtomicBool>,
 }
 

@@ -76,7 +76,7 @@ fn negated(interval: IntervalMonthDayNano) -> IntervalMonthDayNano {
     IntervalMonthDayNano::new(-interval.months, -interval.days, -interval.nanoseconds)
 }
 
-/// What leads from the earlier to the later time. Days that are missing are borrowed from the earlier month.
+/// The interval from the earlier to the later time. Days that are missing are borrowed from the earlier month.
 fn age(later: NaiveDateTime, earlier: NaiveDateTime) -> IntervalMonthDayNano {
     let months = |time: &NaiveDateTime| time.year() * 12 + time.month0() as i32;
     let nanos = |time: &NaiveDateTime| {

@@ -82,8 +82,8 @@ impl ScalarUDFImpl for Arithmetic {
     }
 }
 
-/// `width_bucket(x, low, high, count)`: the bucket of equal width that a number is in, from 1 on; 0 and one more than there are
-/// hold what is outside.
+/// `width_bucket(x, low, high, count)`: the bucket of equal width that a number is in, from 1 to `count`.
+/// Numbers outside are in the buckets 0 and `count` + 1.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct WidthBucket {
     signature: Signature,
@@ -111,7 +111,7 @@ impl ScalarUDFImpl for WidthBucket {
                 let [value, DataType::List(item)] = types else {
                     return plan_err!("`width_bucket` takes a value and a list of bounds");
                 };
-                // Both sides are compared as what both can be.
+                // Both sides are compared in the type that holds both.
                 let (value, _) =
                     BinaryTypeCoercer::new(value, &Operator::Lt, item.data_type()).get_input_types()?;
                 Ok(vec![value, DataType::List(Arc::clone(item))])

@@ -1,4 +1,4 @@
-//! Functions that give one of their arguments, which all have one type: a text in quotes has that of the others.
+//! Functions that give one of their arguments, which all have one type: a text in quotes has the type of the others.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use datafusion::logical_expr::{
     Signature,
 };
 
-/// The functions.
+/// The names of the functions.
 const CHOICES: &[&str] = &["coalesce", "greatest", "least"];
 
-/// One of these functions. The planner asks for its type before texts in quotes are read as values of the others' type, and
-/// DataFusion finds none for `coalesce(day, '2000-01-01')`.
+/// One of these functions. The planner asks for its type before texts in quotes are read as values of the
+/// others' type, and DataFusion finds none for `coalesce(day, '2000-01-01')`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Choice(Arc<ScalarUDF>);
 
 impl Choice {
-    /// Those of `known`.
+    /// Replaces those of `known`.
     pub fn over(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
         let last = CHOICES.iter().filter_map(|name| known.iter().rfind(|function| function.name() == *name));
         last.map(|function| Arc::new(ScalarUDF::from(Self(Arc::clone(function))))).collect()

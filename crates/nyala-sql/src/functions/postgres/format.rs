@@ -26,7 +26,7 @@ pub fn functions() -> [Arc<ScalarUDF>; 3] {
     ]
 }
 
-/// Values are written before they come here. Those that are true or false are written as one letter.
+/// Values of most types are cast to text before the call. Booleans are not, because `format` writes them as one letter.
 fn written_as(types: &[DataType]) -> Option<Vec<DataType>> {
     let (first, values) = types.split_first()?;
     let written = values.iter().map(|value| match value {
@@ -67,7 +67,7 @@ fn refused(message: String) -> QueryError {
         .hint("a place is written `%s`, `%I` or `%L`, perhaps with `n$` and a width; `%%` is a `%`")
 }
 
-/// `value` has the argument at a place: none if there are fewer, and in it none if it is NULL.
+/// `value` gives the argument at a place: an outer none if there are fewer arguments, and an inner none if it is NULL.
 fn filled_in<'a>(
     format: &str,
     value: &dyn Fn(usize) -> Option<Option<&'a str>>,
@@ -90,7 +90,7 @@ fn filled_in<'a>(
     Ok(text)
 }
 
-/// Where a value goes.
+/// A placeholder of a format.
 struct Place {
     argument: usize,
     width: usize,

@@ -21,19 +21,19 @@ use crate::functions::call_rows::CallRows;
 use crate::functions::list_texts::{element_texts, is_list, usual};
 use crate::functions::plain::{Call, Plain, is_text, is_whole};
 
-/// Functions that are given other arguments than DataFusion takes.
+/// Functions whose arguments are changed before DataFusion's function gets them.
 const REMOVE: &str = "array_remove";
 const RESIZE: &str = "array_resize";
 
 /// The functions, by name; `known` has those that get another name.
 pub fn functions(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
-    // All equal elements are meant, and not the first.
+    // PostgreSQL removes and replaces all equal elements, where DataFusion takes the first.
     let renamed = [
         ("array_remove_all", REMOVE, "list_remove"),
         ("array_replace_all", "array_replace", "list_replace"),
         (RESIZE, RESIZE, "list_resize"),
     ];
-    // The other names, too: a function that is still known by one would come back when the session is built anew.
+    // The other names are replaced, too: a function that is still known by one would come back when the session is built anew.
     let renamed = renamed.into_iter().filter_map(|(other, name, alias)| {
         let other = known.iter().rfind(|function| function.name() == other)?;
         Some(Arc::new(ScalarUDF::from(Renamed { name, other: Arc::clone(other) }).with_aliases([alias])))

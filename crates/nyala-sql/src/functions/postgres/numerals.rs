@@ -1,4 +1,4 @@
-//! Digits of numbers, and signs of texts by their number.
+//! Digits of numbers, and characters by their code points.
 
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ fn signs(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(built.finish()))
 }
 
-/// `\0041` and `\+000041`, `\u0041` and `\U00000041` are signs by their number.
+/// Replaces `\0041`, `\+000041`, `\u0041` and `\U00000041` by the characters with these code points.
 fn unescaped(call: &Call<'_>) -> Result<ArrayRef> {
     let texts = call.texts(0)?;
     let unescaped = texts.iter().map(|text| text.map(unescape).transpose());

@@ -1,4 +1,4 @@
-//! Values of a sorted list by their rank: what aggregates WITHIN GROUP become (`statement/ordered_sets.rs`).
+//! Values of a sorted list by their rank: aggregates WITHIN GROUP are written as these functions (`statement/ordered_sets.rs`).
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ fn fractions(types: &[DataType], between: bool) -> Option<Vec<DataType>> {
     is_fit.then(|| vec![values.clone(), fraction])
 }
 
-/// Where the values of a row begin, how many there are, and the fraction of them that is asked for.
+/// Where the values of a row begin, their number, and the fraction that the row asks for.
 type Fraction = (usize, usize, f64);
 
 /// The sorted values of each row, and the fractions it asks for.
@@ -98,7 +98,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// For each fraction, where the values of its row begin, how many there are, and the fraction.
+    /// For each fraction: where the values of its row begin, their number, and the fraction.
     fn each(&self) -> Result<Vec<Option<Fraction>>, QueryError> {
         let offsets = self.values.value_offsets();
         let mut asked = Vec::with_capacity(self.fractions.len());

@@ -151,7 +151,7 @@ fn series(call: &Call<'_>) -> Result<ArrayRef> {
     match from.data_type() {
         DataType::Int32 => {
             let lists = whole_numbers(call)?;
-            // All are between two ends that are as short.
+            // All values are between two ends of 32 bits, and so fit 32 bits.
             Ok(lists.finish(|values| {
                 Arc::new(values.into_iter().map(|value| i32::try_from(value).ok()).collect::<Int32Array>())
             }))
@@ -206,7 +206,7 @@ fn numbers<T: Copy + Default + PartialOrd>(
     Ok(lists)
 }
 
-/// A series of timestamps, or of moments: days and months of these are those of the session's clock.
+/// A series of timestamps, or of moments: a step of days or months follows the session's clock.
 fn moments(call: &Call<'_>, from: &ArrayRef, to: &ArrayRef) -> Result<ArrayRef> {
     let zone = call.config.execution.time_zone.as_deref().unwrap_or("UTC").parse::<Tz>()?;
     let shown = match item_of(&[from.data_type().clone()]) {
@@ -226,7 +226,7 @@ fn moments(call: &Call<'_>, from: &ArrayRef, to: &ArrayRef) -> Result<ArrayRef> 
             lists.append(None::<std::iter::Empty<i64>>)?;
             continue;
         };
-        // Less than a microsecond leads nowhere.
+        // A step of less than a microsecond leads nowhere.
         let direction = (order(step) / 1000).signum();
         if direction == 0 {
             return Err(step_is_zero().into());

@@ -16,7 +16,7 @@ use crate::functions::call_rows::CallRows;
 /// The type of UUIDs, as Parquet files have them.
 pub const UUID: DataType = DataType::FixedSizeBinary(16);
 
-/// Between UUIDs and texts, and a random one.
+/// Conversions between UUIDs and texts, and random UUIDs.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Uuids {
     of: Of,

@@ -58,7 +58,7 @@ impl FrequentItemValue for Item {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frequent {
     pub item: Item,
-    /// At least as often as it came.
+    /// An upper bound of how often the value came.
     pub count: u64,
 }
 
@@ -66,7 +66,7 @@ pub struct Frequent {
 #[derive(Debug, Default)]
 pub struct Items {
     sketch: Option<Box<FrequentItemsSketch<Item>>>,
-    /// How many items were added and their bytes: the kept ones are taken to be as long on average.
+    /// Number and bytes of the added items, from which the bytes of the kept ones are estimated.
     added: usize,
     added_bytes: usize,
 }
