@@ -1,4 +1,4 @@
-//! Arguments of functions that DataFusion takes and PostgreSQL does not, or means otherwise.
+//! Arguments of functions that DataFusion takes and PostgreSQL refuses, or gives another meaning.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
@@ -100,7 +100,7 @@ impl Meaning for Arguments {
     }
 }
 
-/// Whether a type is certainly none that is read as a text.
+/// Whether a type is certainly not one that is read as a text.
 fn is_no_text(data_type: &DataType) -> bool {
     data_type.is_numeric() || data_type.is_temporal() || *data_type == DataType::Boolean
 }

@@ -10,8 +10,8 @@ use nyala_model::array_text::array_elements;
 use super::{Meaning, Scope};
 use crate::functions::Has;
 
-/// `x = ANY(list)` is unknown where NULL could be the value, and there are no elements before the first: DataFusion counts them
-/// from the end.
+/// `x = ANY(list)` is unknown where an element that is NULL could be the value, and element numbers below 1
+/// name no element: DataFusion counts them from the end.
 #[derive(Debug)]
 pub struct ListsOfPostgres;
 

@@ -29,7 +29,7 @@ pub fn assign(value: &ScalarValue, to: &DataType) -> Result<ScalarValue> {
     }
 }
 
-/// The same for a column of values that are of one type.
+/// As [`assign`], for a column of values.
 pub fn assign_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let reads_texts = matches!(
         to,
@@ -56,7 +56,7 @@ pub fn assign_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     })
 }
 
-/// The value of a constant text, if a cast to this type would make another one.
+/// The value of a constant text, if a cast to this type would give a different one.
 pub fn of_text(value: &ScalarValue, to: &DataType) -> Option<Result<ScalarValue>> {
     bytes_of_text(value, to)
         .or_else(|| array_of_text(value, to))
@@ -64,7 +64,8 @@ pub fn of_text(value: &ScalarValue, to: &DataType) -> Option<Result<ScalarValue>
         .or_else(|| moment_of_text(value, to))
 }
 
-/// A time on a clock, or an interval; moments with a zone are read by casts, which know the zone.
+/// The value of a text for a date, a time, an interval or a timestamp without a zone. Moments with a zone are
+/// read by casts, which know the zone.
 fn moment_of_text(value: &ScalarValue, to: &DataType) -> Option<Result<ScalarValue>> {
     let text = value.try_as_str().flatten()?.trim();
     match to {

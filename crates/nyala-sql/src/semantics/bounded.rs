@@ -1,4 +1,4 @@
-//! Calls that could make more than memory holds get a bound.
+//! Bounds for calls whose result could exceed the memory.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
@@ -7,7 +7,7 @@ use datafusion::logical_expr::Expr;
 use super::{Meaning, Scope};
 use crate::functions::{bound_call, needs_bound};
 
-/// Calls that need a bound get it.
+/// Gives calls the bound that they need.
 #[derive(Debug)]
 pub struct BoundCalls;
 

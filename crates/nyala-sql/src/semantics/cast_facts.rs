@@ -10,14 +10,14 @@ use datafusion::common::format::DEFAULT_CAST_OPTIONS;
 use crate::error::Result;
 use crate::functions::{nearest_floats, nearest_whole};
 
-/// Whether a cast never makes the higher one of two values the lower one, as far as is known.
+/// Whether a cast certainly keeps the order of values: it never makes the higher one of two the lower one.
 pub fn keeps_order(from: &DataType, to: &DataType) -> bool {
     use DataType::{Date32, Date64, Timestamp};
     match (from, to) {
         _ if from == to => true,
         (DataType::Dictionary(_, from), to) => keeps_order(from, to),
         (from, DataType::Dictionary(_, to)) => keeps_order(from, to),
-        // Clocks on a wall are put back.
+        // The clocks of some zones are put back, so that a later moment has an earlier time.
         (Timestamp(_, Some(zone)), Timestamp(_, None) | Date32 | Date64) => is_fixed(zone),
         (Date32 | Date64 | Timestamp(..), Date32 | Date64 | Timestamp(..)) => true,
         _ => (from.is_numeric() && to.is_numeric()) || (from.is_string() && to.is_string()),
@@ -29,10 +29,10 @@ fn is_fixed(zone: &str) -> bool {
     matches!(zone, "UTC" | "Z" | "Etc/UTC") || zone.starts_with(['+', '-'])
 }
 
-/// Whether a cast that is compared with a constant may be left out, if the constant is taken back to the type before.
+/// Whether a comparison of a cast with a constant is the same as one of the cast's argument with the constant, cast back.
 ///
-/// DataFusion 55 does that with every cast between whole numbers and decimals, and between timestamps. But of `1.50` and `1.60` a cast to
-/// whole numbers makes one value, from one that is too large it makes an error or NULL, and a time zone moves the clock.
+/// DataFusion 55 takes it to be the same for every cast between whole numbers and decimals, and between timestamps. But a cast to whole
+/// numbers makes one value of `1.50` and `1.60`, and an error or NULL of a number that is too large, and a time zone moves the clock.
 pub fn can_be_undone(from: &DataType, to: &DataType) -> bool {
     use DataType::{Dictionary, Timestamp};
     let is_exact = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal();
@@ -46,7 +46,7 @@ pub fn can_be_undone(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Whether a cast makes different values of different ones, as far as is known.
+/// Whether a cast certainly gives different values for different ones.
 pub fn tells_apart(from: &DataType, to: &DataType) -> bool {
     use DataType::{Date32, Date64, Dictionary, Float32, Float64, Int8, Int16, Int32, Timestamp};
     let is_exact = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal();
@@ -62,12 +62,12 @@ pub fn tells_apart(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Whether clocks of a time zone show the same as timestamps without a zone.
+/// Whether the clock of a time zone shows the same as timestamps without a zone.
 fn is_utc(zone: &str) -> bool {
     matches!(zone, "UTC" | "Z" | "Etc/UTC" | "+00:00")
 }
 
-/// How a cast is made to give the nearest number, as in PostgreSQL and DuckDB: Arrow truncates, and rounds twice.
+/// How a cast is made to give the nearest number, as in PostgreSQL and DuckDB: Arrow truncates, or rounds twice.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Nearest {
     /// Decimals are cast to this type first, which rounds halves away from zero.
@@ -89,7 +89,7 @@ pub fn nearest(from: &DataType, to: &DataType) -> Option<Nearest> {
     if !to.is_integer() {
         return None;
     }
-    // Rounding up may take one digit more, which the scale leaves room for.
+    // Rounding up may take one digit more, for which dropping the digits after the point makes room.
     let whole = |precision: u8, scale: i8| precision.saturating_sub(scale.unsigned_abs()) + 1;
     let rounding = match *from {
         Decimal32(precision, scale @ 1..) => Nearest::Cast(Decimal32(whole(precision, scale), 0)),
@@ -102,7 +102,7 @@ pub fn nearest(from: &DataType, to: &DataType) -> Option<Nearest> {
     Some(rounding)
 }
 
-/// A column cast as CAST does it.
+/// A column cast as SQL's CAST does it.
 pub fn cast_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let rounded = match nearest(column.data_type(), to) {
         Some(Nearest::Cast(whole)) => cast_with_options(column, &whole, &DEFAULT_CAST_OPTIONS)?,
@@ -113,7 +113,7 @@ pub fn cast_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     Ok(cast_with_options(&rounded, to, &DEFAULT_CAST_OPTIONS)?)
 }
 
-/// The same for one value.
+/// As [`cast_column`], for one value.
 pub fn cast_value(value: &ScalarValue, to: &DataType) -> Result<ScalarValue> {
     match nearest(&value.data_type(), to) {
         None => Ok(value.cast_to(to)?),
@@ -121,7 +121,7 @@ pub fn cast_value(value: &ScalarValue, to: &DataType) -> Result<ScalarValue> {
     }
 }
 
-/// Whether each value of one type has one of the other.
+/// Whether every value of one type fits the other.
 pub fn always_fits(from: &DataType, to: &DataType) -> bool {
     let is_time = |data_type: &DataType| data_type.is_temporal();
     from == to
@@ -139,12 +139,12 @@ pub fn always_fits(from: &DataType, to: &DataType) -> bool {
         }
 }
 
-/// Which numbers of a type are looked at.
+/// Which numbers of a type count for its digits before the point.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whole {
-    /// The largest.
+    /// The largest number.
     Largest,
-    /// Every number with so many digits.
+    /// Every number with this many digits.
     Every,
 }
 

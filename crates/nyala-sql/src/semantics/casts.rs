@@ -13,8 +13,8 @@ use super::cast_facts::can_be_undone;
 use super::decimals::CHOICES;
 use super::{Meaning, Scope};
 
-/// Hides casts that are compared with constants from the rules that would drop them. Cubes are matched before, and know
-/// casts; joins and subqueries are made of casts that are compared with columns.
+/// Hides casts that are compared with constants from the rules that would drop them. Cubes are matched before this
+/// and need to see casts; joins and subqueries are built from casts that are compared with columns, which stay.
 #[derive(Debug)]
 pub struct KeepCasts;
 
@@ -37,13 +37,13 @@ impl Meaning for KeepCasts {
     }
 }
 
-/// Hides the casts in a comparison with constants.
+/// Hides the casts that a comparison compares with constants.
 fn kept(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let hidden = match &mut expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
             (is_constant(right) && hide(left, schema)) || (is_constant(left) && hide(right, schema))
         }
-        // It becomes two comparisons.
+        // DataFusion splits BETWEEN into two comparisons.
         Expr::Between(Between { expr, low, high, .. }) if is_constant(expr) => {
             let is_low_hidden = hide(low, schema);
             hide(high, schema) || is_low_hidden
@@ -59,7 +59,7 @@ fn kept(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             when_then_expr.iter_mut().map(|(when, _)| hide(when, schema)).filter(|hidden| *hidden).count() > 0
         }
         Expr::Case(Case { expr: Some(expr), .. }) => hide(expr, schema),
-        // A list of constants becomes IN.
+        // DataFusion makes IN of a list of constants.
         Expr::ScalarFunction(call) if call.name() == "array_has" => match call.args.as_mut_slice() {
             [list, value] => is_constant(list) && hide(value, schema),
             _ => false,
@@ -73,7 +73,7 @@ fn is_comparison(op: Operator) -> bool {
     op.supports_propagation() || matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
 }
 
-/// Whether the value of an expression depends on no row.
+/// Whether the value of an expression is the same for all rows.
 pub fn is_constant(expr: &Expr) -> bool {
     let varies = expr.exists(|part| {
         Ok(matches!(
@@ -91,8 +91,8 @@ pub fn is_constant(expr: &Expr) -> bool {
     !varies.unwrap_or(true)
 }
 
-/// Hides the outermost of nested casts that cannot be undone, also in what the optimizer may take away around them: `coalesce` of a value
-/// that is never NULL, CASE with a condition that is always true, `+ 0`. False if there is none, or it is hidden already.
+/// Hides the outermost of nested casts that cannot be undone, also within expressions that the optimizer may remove: `coalesce` of a
+/// value that is never NULL, CASE with a condition that is always true, `+ 0`. False if there is no such cast, or it is hidden already.
 fn hide(expr: &mut Expr, schema: &DFSchema) -> bool {
     let (Expr::Cast(Cast { expr: value, field }) | Expr::TryCast(TryCast { expr: value, field })) = expr
     else {
@@ -119,7 +119,7 @@ fn hide(expr: &mut Expr, schema: &DFSchema) -> bool {
     true
 }
 
-/// The same of each of several.
+/// As [`hide`], for each of several parts.
 fn hide_all<'e>(parts: impl Iterator<Item = &'e mut Expr>, schema: &DFSchema) -> bool {
     let mut is_hidden = false;
     for part in parts {

@@ -1,4 +1,4 @@
-//! Values of different categories do not become one another by themselves: DataFusion makes texts of numbers that meet texts.
+//! Values of different categories are not cast implicitly: DataFusion makes texts of numbers that meet texts.
 
 use arrow::datatypes::DataType;
 use datafusion::common::Result;
@@ -10,7 +10,7 @@ use super::unknowns::is_unknown;
 use super::{Meaning, Scope};
 use crate::error::{ErrorKind, QueryError};
 
-/// Kinds of types; those of one become one another.
+/// Categories of types; types of one category are cast to each other implicitly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Category {
     Number,
@@ -19,7 +19,7 @@ enum Category {
     Calendar,
 }
 
-/// The category of a type; none of types that have rules of their own.
+/// The category of a type; none for types that have rules of their own.
 fn category(data_type: &DataType) -> Option<Category> {
     Some(match data_type {
         DataType::Boolean => Category::Truth,
@@ -31,7 +31,8 @@ fn category(data_type: &DataType) -> Option<Category> {
     })
 }
 
-/// Fails if a value becomes a date or a time that is none: not even a cast does that. DataFusion counts days or microseconds.
+/// Fails if a number or a truth value is given to a date or timestamp column, or the other way round:
+/// PostgreSQL has not even a cast for that. DataFusion counts days or microseconds.
 pub fn check_assignment(from: &DataType, to: &DataType) -> crate::error::Result<()> {
     let fits = match (category(from), category(to)) {
         (Some(Category::Number | Category::Truth), Some(to)) => to != Category::Calendar,
@@ -49,7 +50,7 @@ pub fn check_assignment(from: &DataType, to: &DataType) -> crate::error::Result<
     }
 }
 
-/// The results of CASE, and what `coalesce` and its kin choose among, are of one category.
+/// The results of CASE, and the arguments of `coalesce` and its kin, must be of one category.
 #[derive(Debug)]
 pub struct MatchingTypes;
 
@@ -76,7 +77,7 @@ impl Meaning for MatchingTypes {
                 let results = when_then_expr.iter().map(|(_, then)| &**then).chain(else_expr.as_deref());
                 check("CASE", results.filter_map(of))?;
             }
-            // The first argument of `nvl2` only decides.
+            // The first argument of `nvl2` is no result: it only decides which of the others is.
             Expr::ScalarFunction(call) if call.name() == "nvl2" => {}
             Expr::ScalarFunction(call) => {
                 check(&call.name().to_uppercase(), call.args.iter().filter_map(of))?
@@ -87,7 +88,7 @@ impl Meaning for MatchingTypes {
     }
 }
 
-/// Columns of a UNION are of one category.
+/// The inputs of a UNION must have columns of the same categories.
 pub fn check_union(union: &Union) -> Result<()> {
     for at in 0..union.schema.fields().len() {
         let types = union.inputs.iter().filter_map(|input| input.schema().fields().get(at));
@@ -114,7 +115,7 @@ fn check(what: &str, types: impl Iterator<Item = DataType>) -> Result<()> {
     Ok(())
 }
 
-/// A type by its name in SQL.
+/// The name of a type in SQL.
 fn name(data_type: &DataType) -> &'static str {
     match data_type {
         DataType::Int8 | DataType::UInt8 | DataType::Int16 => "smallint",

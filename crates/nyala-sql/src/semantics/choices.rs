@@ -1,6 +1,6 @@
 //! CASE, `coalesce`, LEAD and LAG give one of several values.
 //!
-//! Their types become one, which DataFusion finds for CASE late, and for LEAD and LAG not at all.
+//! Their results become one type. DataFusion finds it late for CASE, and not at all for LEAD and LAG.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -16,8 +16,8 @@ use crate::functions::FirstKnown;
 /// The function that gives the first of its arguments that is not NULL.
 const COALESCE: &str = "coalesce";
 
-/// Gives a CASE of several types of numbers the one that holds all of them. Until DataFusion settles types, it has that of its first
-/// result, by which the operators around it would choose their own.
+/// Casts the results of a CASE that are numbers of several types to the type that holds all of them. Until DataFusion
+/// settles types, a CASE has the type of its first result, by which the operators around it would choose their own.
 #[derive(Debug)]
 pub struct CaseOfNumbers;
 
@@ -57,13 +57,13 @@ fn type_of_numbers(case: &Case, schema: &DFSchema) -> Option<DataType> {
     get_coerce_type_for_case_expression(others, Some(first))
 }
 
-/// What a CASE may give.
+/// The results of a CASE.
 pub fn results_of(case: &Case) -> impl Iterator<Item = &Expr> {
     case.when_then_expr.iter().map(|(_, then)| &**then).chain(case.else_expr.as_deref())
 }
 
-/// Computes the arguments of `coalesce` once each. DataFusion computes the one that it gives a second time, which is another value
-/// for `random()`, and may be NULL then.
+/// Computes each argument of `coalesce` once. DataFusion computes the argument that is the result a second
+/// time: a call of `random()` has another value then, or is NULL.
 #[derive(Debug)]
 pub struct ChoicesOnce;
 
@@ -74,7 +74,7 @@ impl Meaning for ChoicesOnce {
 
     fn concerns(&self, expr: &Expr) -> bool {
         let Expr::ScalarFunction(call) = expr else { return false };
-        // The last one is given as it is.
+        // The last argument is computed once in any case.
         let tried = call.args.split_last().map_or_else(Default::default, |(_, tried)| tried);
         call.name() == COALESCE && tried.iter().any(is_volatile)
     }
@@ -87,8 +87,7 @@ impl Meaning for ChoicesOnce {
     }
 }
 
-/// Gives the value of LEAD and LAG a type that holds what they give where there is no row: DataFusion casts that to the type of the
-/// value.
+/// Casts the value of LEAD and LAG to a type that holds their default, too: DataFusion casts the default to the type of the value.
 #[derive(Debug)]
 pub struct ShiftsOfOneType;
 
@@ -116,9 +115,9 @@ impl Meaning for ShiftsOfOneType {
     }
 }
 
-/// The type that holds a value and what stands for it, if that of the value does not.
+/// The type that holds a value and its default, if the type of the value does not.
 fn type_of_both(value: &Expr, default: &Expr, schema: &DFSchema) -> Option<DataType> {
-    // A whole number is an INTEGER if it can be.
+    // A literal whole number is an INTEGER if it fits.
     let type_of = |expr: &Expr| match is_number(expr) {
         true => Some(DataType::Int32),
         false => expr.get_type(schema).ok(),
@@ -126,7 +125,7 @@ fn type_of_both(value: &Expr, default: &Expr, schema: &DFSchema) -> Option<DataT
     let (of_value, of_default) = (type_of(value)?, type_of(default)?);
     let common = match (&of_value, &of_default) {
         (DataType::Date32, DataType::Timestamp(..)) => of_default.clone(),
-        // A decimal beside a floating-point number becomes one, too.
+        // A decimal as default is cast to a floating-point value anyway.
         (DataType::Float64, _) => return None,
         (one, other)
             if one.is_numeric() && other.is_numeric() && (one.is_floating() || other.is_floating()) =>

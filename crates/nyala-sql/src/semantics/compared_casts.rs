@@ -1,8 +1,8 @@
-//! Casts in conditions that make one value of several, such as that of a timestamp to a date.
+//! Casts in conditions that give one result for several values, such as a cast of a timestamp to a date.
 //!
-//! DataFusion 55 derives from a condition the bounds of the columns in it, and casts the bounds of a cast back to those of its argument.
-//! So it takes all timestamps of a day for midnight: it claims that the column is constant, and leaves out ORDER BY. And it estimates
-//! that more rows are left than there were, which it takes for an error.
+//! DataFusion 55 derives the bounds of columns from a condition, and casts the bounds of a cast back to those of
+//! its argument. So it takes all timestamps of a day for midnight, claims that the column is constant, and leaves
+//! out ORDER BY. It also estimates that a filter keeps more rows than there were, which it takes for an error.
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
@@ -12,7 +12,7 @@ use super::cast_facts::tells_apart;
 use super::casts::{as_it_is, is_constant};
 use super::{Meaning, Scope};
 
-/// Hides such casts: no bounds are derived from conditions with functions. Scans look behind them when they prune.
+/// Hides such casts in a function, because no bounds are derived from conditions with functions. Scans look through this one when they prune.
 #[derive(Debug)]
 pub struct ComparedCasts;
 
@@ -36,12 +36,12 @@ impl Meaning for ComparedCasts {
     }
 }
 
-/// Whether bounds are derived from comparisons by an operator.
+/// Whether DataFusion derives bounds from comparisons by an operator.
 fn has_bounds(op: Operator) -> bool {
     matches!(op, Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
 }
 
-/// One side of a comparison, with such casts hidden. Nothing is derived from other expressions than these.
+/// One side of a comparison, with such casts hidden. DataFusion derives bounds only through casts, binary operators and signs.
 fn hidden(side: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     side.transform_down(|part| {
         let merges = match &part {

@@ -1,4 +1,4 @@
-//! A date and an interval make a timestamp, and the current moment counts microseconds.
+//! Dates plus intervals or numbers, differences of times, the parts of times, and the precision of the current moment.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
@@ -13,8 +13,8 @@ const MICROSECONDS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
 
-/// A date plus or minus an interval is a timestamp: DataFusion makes a date of it, and drops the time. One plus or minus a number is a
-/// date. The difference of two timestamps counts days.
+/// A date plus or minus an interval is a timestamp: DataFusion makes a date of it, and drops the time. A date
+/// plus or minus a number is a date. The difference of two timestamps is an interval of days and a time.
 #[derive(Debug)]
 pub struct DatesAndIntervals;
 
@@ -45,7 +45,7 @@ impl Meaning for DatesAndIntervals {
                 return Ok(moved_date(*right, op, *left));
             }
             (Ok(DataType::Timestamp(..)), Ok(DataType::Timestamp(..))) if op == Operator::Minus => {
-                // 24 hours are a day.
+                // The difference counts 24 hours as a day.
                 let difference = Expr::BinaryExpr(BinaryExpr { left, op, right });
                 return Ok(Transformed::yes(days_between().call(vec![difference])));
             }
@@ -80,7 +80,7 @@ impl Meaning for DatesAndIntervals {
     }
 }
 
-/// The date that is so many days later or earlier.
+/// The date that is `days` days later or earlier.
 fn moved_date(date: Expr, op: Operator, days: Expr) -> Transformed<Expr> {
     match MovedDate::of(op) {
         Some(function) => Transformed::yes(function.call(vec![date, cast(days, DataType::Int64)])),
@@ -96,7 +96,7 @@ fn midnight(date: Expr, scope: &Scope<'_>) -> Expr {
     AtTimeZone::udf().call(vec![lit(zone), cast(date, MICROSECONDS)])
 }
 
-/// A whole number is no date: DataFusion counts days from 1970.
+/// A whole number does not become a date: DataFusion counts it in days from 1970.
 #[derive(Debug)]
 pub struct NumbersAreNoDates;
 
@@ -167,7 +167,7 @@ impl Meaning for Now {
     }
 }
 
-/// Parts that a date has not, as the planner writes them for `extract`; `date_part` gives zeros.
+/// Parts of a time of day, which a date has not, as the planner writes them for `extract`. DataFusion's `date_part` gives zeros for them.
 const OF_A_DAY: &[&str] =
     &["HOUR", "MINUTE", "SECOND", "MILLISECONDS", "MILLISECOND", "MICROSECONDS", "MICROSECOND"];
 
@@ -201,8 +201,7 @@ impl Meaning for MoreParts {
     }
 }
 
-/// A date that is compared with a constant timestamp is compared with a date, so that files, segments and cuboids are found
-/// by it.
+/// Makes a comparison of a date with a constant timestamp a comparison of dates, by which files, segments and cuboids can be pruned.
 #[derive(Debug)]
 pub struct DatesAgainstTimes;
 
@@ -233,7 +232,7 @@ impl Meaning for DatesAgainstTimes {
     }
 }
 
-/// The date that is cast to a timestamp.
+/// The date column under a cast to a timestamp.
 fn date_below(expr: &Expr, scope: &Scope<'_>) -> Option<Expr> {
     match expr {
         Expr::Cast(Cast { expr, field })
@@ -263,7 +262,7 @@ fn constant_time(expr: &Expr) -> Result<Option<i64>> {
     })
 }
 
-/// The value of sums of constant dates, times and intervals; none of anything else, or if it fails, which planning tells better.
+/// The value of sums of constant dates, times and intervals; none for other expressions, or if the sum fails: planning reports that better.
 fn folded(expr: &Expr) -> Result<Option<ScalarValue>> {
     Ok(match expr {
         Expr::Literal(value, _) if !value.is_null() => Some(value.clone()),

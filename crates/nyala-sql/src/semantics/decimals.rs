@@ -26,7 +26,7 @@ pub const CHOICES: &[&str] = &["coalesce", "greatest", "least", "nullif", "nvl",
 #[derive(Debug)]
 pub struct DecimalsMeetFloats;
 
-/// For comparisons that the planner would refuse before there is a plan.
+/// The planner would refuse some comparisons before there is a plan.
 impl ExprPlanner for DecimalsMeetFloats {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         Ok(PlannerResult::Original(match operands_meet([&raw.left, &raw.right], schema) {
@@ -64,7 +64,7 @@ impl Meaning for DecimalsMeetFloats {
     }
 }
 
-/// The negative of zero is zero: DataFusion tells `-0.0` from `0.0` in sorts and arrays.
+/// The negative of zero is zero: DataFusion distinguishes `-0.0` from `0.0` in sorts and arrays.
 #[derive(Debug)]
 pub struct PlainZero;
 
@@ -88,7 +88,7 @@ impl Meaning for PlainZero {
     }
 }
 
-/// The number that a text is, with all its digits; none if it is no number or has more than 76 digits.
+/// The number that a text stands for, with all its digits; none if it is no number or has more than 76 digits.
 pub fn exact(text: &str) -> Option<ScalarValue> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
@@ -144,7 +144,7 @@ fn as_floats(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             let args = args.into_iter().map(|side| floating(side, schema)).collect();
             Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args }))
         }
-        // Which percentile it is must be a literal, and no cast of one.
+        // The fraction of a percentile must be a literal, so it is converted here and not cast.
         Expr::AggregateFunction(mut call) if call.func.name().contains("percentile") => {
             let is_constant = |argument: &Expr| matches!(argument, Expr::Literal(value, _) if value.data_type().is_decimal());
             let changed = call.params.args.iter().any(is_constant);
@@ -183,12 +183,12 @@ fn case_as_floats(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// Columns of a UNION that are decimals on one side and floating-point numbers on another.
+/// Makes doubles of columns of a UNION that are decimals in one input and floating-point numbers in another.
 pub fn unions_meet(union: Union) -> Result<Transformed<Union>> {
     one_kind(union, DataType::is_decimal, DataType::is_floating, floating)
 }
 
-/// Unifies columns of a UNION that are of one kind in some inputs, and of another in others.
+/// Unifies the columns of a UNION whose type is of the kind `one` in some inputs and of the kind `other` in others.
 pub fn one_kind(
     union: Union,
     one: fn(&DataType) -> bool,
@@ -223,12 +223,12 @@ pub fn one_kind(
     Ok(Transformed::yes(Union::try_new_with_loose_types(inputs)?))
 }
 
-/// Whether there are decimals and floating-point numbers among the sides.
+/// Whether there are both decimals and floating-point numbers among the sides.
 fn meet<'a>(sides: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
     are_both(sides, schema, DataType::is_decimal, DataType::is_floating)
 }
 
-/// The same for the sides of an operator, which makes doubles of whole numbers and singles, too. Choices make singles of them.
+/// As [`meet`], for the sides of an operator, for which whole numbers and singles become doubles, too. Choices make singles of these.
 fn operands_meet<'a>(sides: impl IntoIterator<Item = &'a Expr> + Clone, schema: &DFSchema) -> bool {
     meet(sides.clone(), schema) || are_both(sides, schema, DataType::is_integer, is_single)
 }

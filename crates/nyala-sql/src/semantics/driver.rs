@@ -27,7 +27,7 @@ use super::zeros::equal_zeros_in_keys;
 use super::{Meaning, Phase, Scope, meanings_of};
 use crate::functions::constants_for_rows;
 
-/// The plan with PostgreSQL's meaning, as far as `phase` gives it. Its columns keep their names.
+/// Rewrites the plan by the meanings of a phase. Its columns keep their names.
 pub fn lower_plan(
     plan: LogicalPlan,
     phase: Phase,
@@ -35,7 +35,7 @@ pub fn lower_plan(
 ) -> Result<Transformed<LogicalPlan>> {
     let meanings = meanings_of(phase);
     let (mut shared, mut is_stale) = (Shared::new(config), false);
-    // The rows of a recursive query have the types that the planner gave the first ones.
+    // In a recursive query, columns keep the types that the planner gave the first rows, so they are not narrowed.
     let recurs = phase == Phase::Types && is_recursive(&plan)?;
     let plan = if phase == Phase::Optimizer { tell_apart(plan)? } else { Transformed::no(plan) };
     plan.transform_data(|plan| {
@@ -63,14 +63,14 @@ pub fn lower_plan(
                 lower_node(node, meanings, config)
             })?;
             let lowered = match phase {
-                // What is made of a subquery lies below the node, where no meaning comes any more.
+                // The plans that replace a subquery lie below the node, where the walk does not come again.
                 Phase::Types => lowered
                     .transform_data(|node| lower_subqueries(node, &mut shared))?
                     .transform_data(groups_by_length)?,
                 Phase::Operators => lowered.transform_data(|node| Ok(equal_zeros_in_keys(node)))?,
                 _ => lowered,
             };
-            // Types change from here up. Later the names and types of columns stay as they are.
+            // A changed type may change the types of all nodes above. In later phases the names and types of columns stay as they are.
             is_stale |= lowered.transformed && phase <= Phase::Constants;
             match is_stale {
                 true => Ok(Transformed::yes(lowered.data.recompute_schema()?)),
@@ -90,12 +90,12 @@ fn is_recursive(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// The union with the types that its inputs have now, if types below it changed.
+/// The union with the present types of its inputs, if types below it changed.
 fn union_of(inputs: Vec<Arc<LogicalPlan>>, is_stale: bool, schema: DFSchemaRef) -> Result<Union> {
     if is_stale { Union::try_new_with_loose_types(inputs) } else { Ok(Union { inputs, schema }) }
 }
 
-/// Rewrites a node that means another relation in PostgreSQL. Its expressions have no other meaning yet.
+/// Rewrites a node that stands for a different relation in PostgreSQL. Its expressions are not rewritten yet.
 fn of_relations(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     intervals_by_length(node)?.transform_data(|node| match node {
         LogicalPlan::Join(join) => count_copies(join),
@@ -104,7 +104,7 @@ fn of_relations(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     })
 }
 
-/// Rewrites a node whose expressions do not tell alone what it means.
+/// Rewrites a node as a whole, where its single expressions do not tell enough.
 fn for_operators(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     match node {
         LogicalPlan::Filter(filter) => conditions_first(filter),
@@ -113,13 +113,13 @@ fn for_operators(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
 }
 
-/// The expression, whose types are settled, with PostgreSQL's meaning as far as `phase` gives it.
+/// Rewrites an expression, whose types are settled, by the meanings of a phase.
 pub fn lower_expr(expr: Expr, phase: Phase, schema: &DFSchema, config: &ConfigOptions) -> Result<Expr> {
     let scope = Scope { schema, config, is_condition: false };
     Ok(lower(expr, meanings_of(phase), &scope)?.data)
 }
 
-/// An operator that was made of expressions that have the meanings of types already.
+/// Gives an operator the meanings of types, if its operands have them already.
 pub fn lower_operator(operator: Expr, schema: &DFSchema, config: &ConfigOptions) -> Result<Expr> {
     let scope = Scope { schema, config, is_condition: false };
     Ok(lower_part(operator, meanings_of(Phase::Types), &scope)?.data)
@@ -140,7 +140,7 @@ fn lower_node(
         let rows = values.values.into_iter().map(|row| {
             row.into_iter().map(|cell| Ok(lower(cell, meanings, &scope)?.data)).collect::<Result<Vec<_>>>()
         });
-        // Types of cells may have changed: the builder finds those of the columns.
+        // The types of cells may have changed: the builder derives the types of the columns.
         let values = LogicalPlanBuilder::values(rows.collect::<Result<_>>()?)?.build()?;
         return Ok(Transformed::yes(values));
     }
@@ -151,14 +151,14 @@ fn lower_node(
         Ok(lower(expr, meanings, &scope)?.update_data(|expr| name.restore(expr)))
     };
     let lowered = node.map_expressions(|expr| match expr {
-        // The columns have the names of its members.
+        // The columns are named after the members of the set.
         Expr::GroupingSet(_) => expr.map_children(named),
         expr => named(expr),
     })?;
     if is_aggregate { lowered.transform_data(match_groupings) } else { Ok(lowered) }
 }
 
-/// Gives the arguments of `grouping` the names of the keys that they are, by which DataFusion finds these.
+/// Gives the arguments of `grouping` the aliases of the keys, because DataFusion looks for a key of the same name.
 fn match_groupings(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Aggregate(mut aggregate) = node else { return Ok(Transformed::no(node)) };
     let keys = grouping_set_to_exprlist(&aggregate.group_expr)?;

@@ -7,7 +7,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use super::{Meaning, Scope};
 use crate::functions::translated;
 
-/// Writes the patterns of `~` and of DataFusion's own functions as the crate `regex` reads them.
+/// Writes the constant patterns of `~` and of DataFusion's own functions in the syntax of the crate `regex`.
 #[derive(Debug)]
 pub struct RegularExpressions;
 
@@ -49,7 +49,7 @@ fn is_match(op: Operator) -> bool {
     matches!(op, RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch)
 }
 
-/// Whether the pattern became another.
+/// Translates a constant pattern; returns whether it changed.
 fn translate(pattern: &mut Expr) -> Result<bool> {
     let Expr::Literal(value, _) = pattern else { return Ok(false) };
     let Some(Some(text)) = value.try_as_str() else { return Ok(false) };

@@ -1,7 +1,7 @@
 //! Conditions are checked before the expressions that they guard.
 //!
-//! A query with `a / b … WHERE b <> 0`, or a cast of texts that look like numbers, would fail for the other rows.
-//! DataFusion computes both sides of an AND for all rows of a batch, and moves projections below filters.
+//! A query with `a / b … WHERE b <> 0`, or with a cast of texts of which a condition keeps those that look like numbers, would
+//! fail for the other rows. DataFusion computes both sides of an AND for all rows of a batch, and moves projections below filters.
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -27,7 +27,7 @@ pub fn conditions_first(filter: Filter) -> Result<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(LogicalPlan::Filter(filter)));
     }
     for (risk, part) in &mut parts {
-        // A volatile condition must be computed only once, and safe ones are computed twice.
+        // A volatile condition must be computed only once, but safe ones are computed twice.
         if is_volatile(part) {
             *risk = Some(Risk::OfZero);
         }
@@ -48,8 +48,8 @@ pub fn conditions_first(filter: Filter) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
 }
 
-/// Whether an expression has another value each time it is computed. A parameter is declared so, to keep rules from
-/// computing it, but has one value for a whole run.
+/// Whether an expression may have another value each time it is computed. A parameter is declared volatile,
+/// to keep rules from computing it, but has one value for a whole run.
 pub fn is_volatile(expr: &Expr) -> bool {
     let another_each_time = |expr: &Expr| {
         Ok(expr.is_volatile_node() && !matches!(expr, Expr::ScalarFunction(call) if call.name() == PARAMETER))
@@ -57,15 +57,15 @@ pub fn is_volatile(expr: &Expr) -> bool {
     expr.exists(another_each_time).unwrap_or(true)
 }
 
-/// Only CASE is certain to compute an expression for some rows of a batch only.
+/// Only CASE is certain to compute an expression for no other rows of a batch than those that need it.
 fn only_where(condition: Expr, then: Expr) -> Result<Expr> {
     when(condition, then).otherwise(lit(false))
 }
 
-/// The kind of value for which an expression fails.
+/// Why an expression may fail for a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Risk {
-    /// Out of the range of the type, or no value of it.
+    /// The result is out of the range of its type, or a text has no value of the type.
     OfType,
     /// A divisor of zero: conditions with arithmetic or casts may be there to rule it out.
     OfZero,

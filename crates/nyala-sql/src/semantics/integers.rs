@@ -1,5 +1,5 @@
-//! A whole number in a statement is an INTEGER if it fits one, as are lengths of arrays: DataFusion makes a BIGINT of each,
-//! and numbers without a sign of lengths.
+//! A literal whole number is an INTEGER if it fits, and so are lengths of arrays. DataFusion makes BIGINT of
+//! the first, and an unsigned BIGINT of the second.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -19,7 +19,7 @@ const OF_ARGUMENTS: &[&str] =
 /// Functions that count elements.
 const LENGTHS: &[&str] = &["array_length", "array_ndims", "array_position", "cardinality"];
 
-/// Makes numbers INTEGER that meet no wider ones.
+/// Makes literals INTEGER where they meet no wider number.
 #[derive(Debug)]
 pub struct WholeNumbers;
 
@@ -57,7 +57,7 @@ impl Meaning for WholeNumbers {
         if !are_small {
             return Ok(Transformed::no(expr));
         }
-        // What follows WHEN is compared, and has a type of its own.
+        // The values after WHEN are compared with another one, and get their type from that.
         if let Expr::Case(case) = expr {
             let Case { expr, when_then_expr, else_expr } = case;
             let when_then_expr =
@@ -77,12 +77,12 @@ fn has_type_of_arguments(call: &ScalarFunction) -> bool {
     CHOICES.contains(&call.name()) || OF_ARGUMENTS.contains(&call.name())
 }
 
-/// Whether it is a number as a statement has it, which fits an INTEGER.
+/// Whether an expression is a literal as the planner makes it, and fits an INTEGER.
 pub fn is_number(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok())
 }
 
-/// Whether all of these are such numbers, or values of an INTEGER at most.
+/// Whether all sides are such literals, or values of types no wider than INTEGER.
 fn are_small<'a>(sides: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
     sides.into_iter().all(|side| {
         is_number(side)
@@ -103,7 +103,7 @@ fn narrow(expr: Expr) -> Expr {
     }
 }
 
-/// Makes columns INTEGER that are such numbers.
+/// Makes columns INTEGER that are such literals.
 pub fn narrow_columns(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     match node {
         LogicalPlan::Projection(projection)

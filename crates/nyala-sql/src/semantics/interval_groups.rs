@@ -1,4 +1,4 @@
-//! Intervals that are equally long are equal: they are one group, and one row of a set.
+//! Intervals of equal length are equal, for GROUP BY, DISTINCT and joins.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use datafusion::logical_expr::{Aggregate, Distinct, DistinctOn, Expr, Join, Logi
 
 use super::intervals::{is_interval, ordered};
 
-/// The names of the columns that hold the length of a group's intervals, and the first of them.
+/// Prefixes of the columns that hold the length of a group's intervals, and the first of these intervals.
 const LENGTH: &str = "__interval_length";
 const FIRST: &str = "__interval_first";
 
-/// Joins intervals by their length, and drops those that are as long as another.
+/// Compares intervals by their length in DISTINCT and in joins.
 pub fn intervals_by_length(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     match node {
         LogicalPlan::Distinct(Distinct::All(input)) if has_interval(&input) => {
@@ -27,7 +27,8 @@ pub fn intervals_by_length(node: LogicalPlan) -> Result<Transformed<LogicalPlan>
     }
 }
 
-/// Groups intervals by their length. The expressions of the node have their meaning already: no rule comes to the node below.
+/// Groups intervals by their length. It runs after the expressions of the node were rewritten, because the
+/// walk does not come to the new node below.
 pub fn groups_by_length(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     match node {
         LogicalPlan::Aggregate(aggregate) => group_by_length(aggregate),
@@ -39,7 +40,7 @@ fn has_interval(plan: &LogicalPlan) -> bool {
     plan.schema().fields().iter().any(|field| matches!(field.data_type(), DataType::Interval(_)))
 }
 
-/// Each group shows the first of its intervals.
+/// Groups by the length of intervals; each group shows the first of its intervals.
 fn group_by_length(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let schema = aggregate.input.schema();
     let is_span = |expr: &Expr| is_interval(expr, schema);
@@ -86,7 +87,7 @@ fn distinct_by_length(mut on: DistinctOn) -> Transformed<LogicalPlan> {
     if changed { Transformed::yes(node) } else { Transformed::no(node) }
 }
 
-/// Also those joins that INTERSECT and EXCEPT are.
+/// Joins intervals by their length. INTERSECT and EXCEPT are joins, too.
 fn join_by_length(mut join: Join) -> Transformed<LogicalPlan> {
     let mut changed = false;
     for (left, right) in &mut join.on {

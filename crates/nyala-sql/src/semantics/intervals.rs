@@ -1,4 +1,4 @@
-//! Intervals are compared by how long they are, and multiplied by numbers.
+//! Intervals are compared by their length, and multiplied by numbers.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -13,11 +13,11 @@ use datafusion::logical_expr::{
 use super::{Meaning, Scope};
 use crate::functions::{INTERVAL, Intervals, Of};
 
-/// Compares intervals by how long they are: DataFusion compares first the months, then the days, then the time.
+/// Compares intervals by their length: DataFusion compares first the months, then the days, then the time.
 #[derive(Debug)]
 pub struct IntervalsInOrder;
 
-/// For `interval * 2`, `2 * interval` and `interval / 2`: the planner refuses them before there is a plan.
+/// Plans `interval * 2`, `2 * interval` and `interval / 2`, which the planner would refuse before there is a plan.
 impl ExprPlanner for IntervalsInOrder {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let of = |side: &Expr| side.get_type(schema).ok();
@@ -95,7 +95,7 @@ impl Meaning for IntervalsInOrder {
     }
 }
 
-/// The least and the greatest interval are the first in one order or the other.
+/// The least and the greatest interval, as the first value by length in ascending or descending order.
 fn extreme(mut call: AggregateFunction, schema: &DFSchema) -> Transformed<Expr> {
     let [interval] = call.params.args.as_slice() else {
         return Transformed::no(Expr::AggregateFunction(call));
@@ -115,7 +115,7 @@ fn extreme(mut call: AggregateFunction, schema: &DFSchema) -> Transformed<Expr> 
     Transformed::yes(Expr::AggregateFunction(call))
 }
 
-/// Sorts by intervals sort by how long they are.
+/// Sorts intervals by their length.
 pub fn sort_in_order(mut sort: Sort) -> Transformed<LogicalPlan> {
     let schema = sort.input.schema();
     let mut changed = false;
@@ -133,7 +133,7 @@ fn is_distinct_count(call: &AggregateFunction) -> bool {
     call.params.distinct && call.func.name() == "count"
 }
 
-/// Takes the length of each interval instead of it; whether there is one.
+/// Replaces each interval by its length; whether there is one.
 fn in_order(values: &mut [Expr], schema: &DFSchema) -> bool {
     let mut changed = false;
     for value in values.iter_mut().filter(|value| is_interval(value, schema)) {
@@ -147,12 +147,12 @@ fn is_comparison(op: Operator) -> bool {
     op.supports_propagation() || matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
 }
 
-/// Whether it is an interval.
+/// Whether an expression is an interval.
 pub fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Interval(_) | DataType::Duration(_)))
 }
 
-/// How long an interval is.
+/// The length of an interval.
 pub fn ordered(expr: Expr) -> Expr {
     Intervals::udf(Of::Order).call(vec![cast(expr, INTERVAL)])
 }

@@ -1,8 +1,8 @@
 //! Operators that rules of DataFusion 55 rewrite wrongly.
 //!
-//! They take `-a` for the complement of `a` (<https://github.com/apache/datafusion/issues/24665>): of `a & -a` they make 0, and of
-//! `-(a | b)` something else. `a # a` is 0 for them also where `a` is NULL (<https://github.com/apache/datafusion/issues/24246>), and
-//! `a % 1` for decimals with a fraction, too. No release has the fix of all of that yet.
+//! The rules take `-a` for the complement of `a` (<https://github.com/apache/datafusion/issues/24665>): they make 0 of `a & -a`, and
+//! a wrong value of `-(a | b)`. They make 0 of `a # a` even if `a` is NULL (<https://github.com/apache/datafusion/issues/24246>),
+//! and of `a % 1` even for decimals with a fraction. No release has all of the fixes yet.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use super::casts::is_constant;
 use super::{Meaning, Scope};
 use crate::functions::CallRows;
 
-/// Hides such operators in functions, which rules leave alone.
+/// Hides such operators in functions, which the rules leave alone.
 #[derive(Debug)]
 pub struct KeepOperators;
 
@@ -60,7 +60,7 @@ fn is_misread(binary: &BinaryExpr, schema: &DFSchema) -> bool {
     }
 }
 
-/// A function that computes what an operator does.
+/// A function that computes the same as an operator.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct KeptOperator {
     op: Operator,

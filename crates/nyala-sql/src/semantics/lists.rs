@@ -1,11 +1,10 @@
 //! Lists of values that one expression is compared with, where DataFusion 55 wrongly merges two of them, or takes values of rows
 //! for constants.
 //!
-//! Of `x NOT IN (1, 2) OR x NOT IN (3, 4)` it keeps the common values, finds none, and takes the condition for true:
-//! for NULL it is unknown. Of `x IN (1, 2) AND x NOT IN (1, NULL)` it keeps `x IN (2)`, which NULL makes unknown too.
-//! And it takes two parameters for different values, although they may be equal. The first two are rewritten correctly
-//! before DataFusion sees them; the third must not be planned without values. DataFusion's main branch keeps NULL apart
-//! (its pull request 24258), so that the rule can go when a release has that.
+//! It keeps the common values of `x NOT IN (1, 2) OR x NOT IN (3, 4)`, finds none, and takes the condition for true: for NULL it is unknown.
+//! It keeps `x IN (2)` of `x IN (1, 2) AND x NOT IN (1, NULL)`, which NULL makes unknown, too. And it takes two parameters for different
+//! values, although they may be equal. The first two are rewritten correctly before DataFusion sees them; the third must not be planned
+//! without values. DataFusion's main branch keeps NULL apart (its pull request 24258), so that the rule can go when a release has that.
 
 use std::collections::HashSet;
 
@@ -21,7 +20,7 @@ use super::{Meaning, Scope};
 /// Deepest nesting of comparisons that is taken for a list: longer lists are written with IN.
 const MAX_DEPTH: usize = 128;
 
-/// Rewrites lists that exclude each other to their meaning, NULL included.
+/// Rewrites lists that DataFusion would merge wrongly for NULL: two whose combined list has no values, and lists with NULL.
 #[derive(Debug)]
 pub struct DisjointLists;
 
@@ -45,8 +44,8 @@ impl Meaning for DisjointLists {
     }
 }
 
-/// Compares one by one with values that are chosen by columns. DataFusion computes a list without any row, and takes it for
-/// constant if each is one value then: a CASE is NULL, and `ceil` of it panics.
+/// Compares one by one with values that depend on a column by a CASE or the like. DataFusion computes the values of a list
+/// over no rows, and takes the list for constant if each is one value then: a CASE gives NULL, and `ceil` of it panics.
 #[derive(Debug)]
 pub struct ComputedValues;
 
@@ -56,7 +55,7 @@ impl Meaning for ComputedValues {
     }
 
     fn concerns(&self, expr: &Expr) -> bool {
-        // One value that is seen to be none for the whole list is enough.
+        // One value that DataFusion sees to depend on a column is enough.
         let is_seen = |value: &Expr| value.any_column_refs() && !has_choice(value);
         matches!(expr, Expr::InList(listed)
             if listed.list.iter().any(is_computed) && !listed.list.iter().any(is_seen))
@@ -64,7 +63,7 @@ impl Meaning for ComputedValues {
 
     fn rewrite(&self, expr: Expr, _: &Scope<'_>) -> Result<Transformed<Expr>> {
         let Expr::InList(InList { expr, list, negated }) = expr else { return Ok(Transformed::no(expr)) };
-        // It must have one value for the whole list.
+        // The compared expression must have one value for the whole list.
         if is_volatile(&expr) {
             return Ok(Transformed::no(Expr::InList(InList { expr, list, negated })));
         }
@@ -88,7 +87,7 @@ fn is_computed(value: &Expr) -> bool {
     value.any_column_refs() && has_choice(value)
 }
 
-/// All conditions with an operator between them, nested as little as possible.
+/// Joins all conditions by an operator, nested as little as possible.
 fn joined(mut conditions: Vec<Expr>, op: Operator) -> Expr {
     while conditions.len() > 1 {
         let mut rest = conditions.into_iter();
@@ -104,7 +103,7 @@ fn joined(mut conditions: Vec<Expr>, op: Operator) -> Expr {
     conditions.pop().unwrap_or_else(|| lit(op == Operator::And))
 }
 
-/// Splits NULL off a list as an unknown value that is joined to it, so that the list is not merged with another.
+/// Takes NULL out of a list, and joins an unknown value to it instead, so that the list is not merged with another.
 fn without_null(expr: Expr) -> Transformed<Expr> {
     let Expr::InList(listed) = expr else { return Transformed::no(expr) };
     if !listed.list.iter().any(is_null) {
@@ -120,7 +119,7 @@ fn without_null(expr: Expr) -> Transformed<Expr> {
     Transformed::yes(if negated { known.and(unknown) } else { known.or(unknown) })
 }
 
-/// Whether it is NULL of any type.
+/// Whether an expression is NULL of any type.
 fn is_null(expr: &Expr) -> bool {
     match expr {
         Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => is_null(expr),
@@ -128,7 +127,7 @@ fn is_null(expr: &Expr) -> bool {
     }
 }
 
-/// The meaning of two lists joined by AND or OR, if the joined list has no values.
+/// The correct condition for two lists joined by AND or OR, if their combined list has no values.
 fn of_disjoint(expr: &Expr) -> Option<Expr> {
     let Expr::BinaryExpr(both @ BinaryExpr { op: Operator::And | Operator::Or, .. }) = expr else {
         return None;
@@ -149,7 +148,7 @@ fn of_disjoint(expr: &Expr) -> Option<Expr> {
     })
 }
 
-/// `x = 1`, `x IN (1, 2)`, some of these joined, or the contrary.
+/// A list of values: `x = 1`, `x IN (1, 2)`, several of these joined, or the negation of one.
 struct Listed<'a> {
     of: &'a Expr,
     values: Vec<&'a Expr>,
@@ -188,7 +187,7 @@ impl<'a> Listed<'a> {
         }
     }
 
-    /// The values of both lists joined by `op`; none if the result is no list.
+    /// The values of the combined list of two lists joined by `op`; none if the result is no list.
     fn left_by(&self, other: &Self, op: Operator) -> Option<Vec<&'a Expr>> {
         let of_other: HashSet<&Expr> = other.values.iter().copied().collect();
         let (common, own): (Vec<&Expr>, Vec<&Expr>) =
@@ -229,7 +228,7 @@ pub fn lists_may_overlap(plan: &LogicalPlan) -> Result<bool> {
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
-                // A comparison with one parameter is not taken for a list, but with two constants it is.
+                // DataFusion takes a disjunction of comparisons with constants for a list, but not one comparison with a parameter.
                 let (of, next) = match expr {
                     Expr::InList(InList { expr, list, .. }) => {
                         open |= list.iter().any(|value| value.as_literal().is_none());
@@ -241,7 +240,7 @@ pub fn lists_may_overlap(plan: &LogicalPlan) -> Result<bool> {
                     },
                     _ => return Ok(TreeNodeRecursion::Continue),
                 };
-                // Without the qualifier, because a filter moves through aliases.
+                // The name is compared without its qualifier, because a filter moves through aliases.
                 let name = match of {
                     Expr::Column(column) => column.name.clone(),
                     other => other.to_string(),

@@ -34,10 +34,10 @@ const BY_NUMBER: [&str; 1] = ["array_element"];
 /// Functions that give numbers of elements.
 const NUMBERS: [&str; 2] = ["array_lower", "array_upper"];
 
-/// Gives the numbers of all elements as a list.
+/// The function that gives the numbers of all elements as a list.
 const SUBSCRIPTS: &str = "generate_subscripts";
 
-/// Takes marks from values that are cast, and counts elements of vectors from 0.
+/// Removes the marks of values that are cast, and counts elements of vectors from 0.
 #[derive(Debug)]
 pub struct Marks;
 
@@ -110,7 +110,7 @@ fn mark_of(value: &Expr, scope: &Scope<'_>) -> Option<String> {
     metadata.get(MARK).or_else(|| metadata.get(LETTER)).cloned()
 }
 
-/// The value itself, without the mark that it has.
+/// A function that returns its argument without its mark.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Unmarked {
     signature: Signature,

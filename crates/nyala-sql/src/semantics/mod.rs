@@ -86,26 +86,26 @@ pub use unnamed::{is_unnamed, is_unnamed_aggregate, unnamed_functions};
 pub use varying::varies;
 pub use written_types::{WrittenTypes, written_value};
 
-/// A way in which PostgreSQL means something else than DataFusion.
+/// A difference between PostgreSQL's meaning of an expression and DataFusion's.
 pub trait Meaning: Debug + Send + Sync {
-    /// Its name in the reference.
+    /// The name of the meaning in the reference.
     fn name(&self) -> &'static str;
 
-    /// Whether it may rewrite this expression. Parts of the expression are asked on their own.
+    /// Whether the meaning may rewrite this expression. Parts of the expression are asked on their own.
     fn concerns(&self, expr: &Expr) -> bool;
 
-    /// Rewrites an expression whose parts are rewritten already.
+    /// Rewrites an expression whose parts were rewritten before.
     fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>>;
 }
 
-/// Where an expression stands.
+/// The surroundings of an expression.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
-    /// The columns that it may name.
+    /// The columns that the expression may name.
     pub schema: &'a DFSchema,
     /// The settings of the session.
     pub config: &'a ConfigOptions,
-    /// Whether rows are kept or dropped by it: then false and NULL mean the same at its top.
+    /// Whether the expression decides which rows are kept: then false and NULL mean the same at its top.
     pub is_condition: bool,
 }
 

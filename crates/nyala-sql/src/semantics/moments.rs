@@ -1,4 +1,4 @@
-//! Moments and times without a zone, which DataFusion takes for the same constant when both count the same microseconds.
+//! Keeps moments apart from times without a zone, which DataFusion takes for the same constant if both count the same microseconds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 /// The mark of a constant that has a zone, in a plan that has an equal constant without one.
 const ZONED: &str = "nyala.zoned";
 
-/// Marks constants with a zone where the plan also has the same time without a zone. The optimizer computes what two expressions
-/// have in common once, and finds the two constants equal.
+/// Marks constants with a zone where the plan has the same time without a zone, too. The optimizer computes
+/// common parts of two expressions once, and would take the two constants for equal.
 pub fn tell_apart(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let mut seen = Constants::default();
     plan.apply_with_subqueries(|node| {

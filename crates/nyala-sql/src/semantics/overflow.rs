@@ -18,7 +18,8 @@ use super::cast_facts::cast_value;
 use super::{Meaning, Scope};
 use crate::functions::{check_digits, check_floats};
 
-/// Sums, differences and products of whole numbers become [`Checked`], and those of decimals that may have too many digits.
+/// Makes [`Checked`] of sums, differences and products of whole numbers, of arithmetic of floating-point
+/// numbers, and of arithmetic of decimals whose result may have too many digits.
 #[derive(Debug)]
 pub struct Overflow;
 
@@ -49,7 +50,7 @@ fn overflows(expr: &Expr) -> Option<&BinaryExpr> {
 
 fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Some(binary) = overflows(&expr) else { return Ok(Transformed::no(expr)) };
-    // The types of outer queries' columns are not known here: such subqueries are planned as joins, or not at all.
+    // The types of outer queries' columns are not known here. A subquery with such columns becomes a join, or is refused.
     let types = (binary.left.get_type(schema), binary.right.get_type(schema));
     let (Ok(left), Ok(right)) = types else { return Ok(Transformed::no(expr)) };
     let is_whole = left.is_integer() && right.is_integer() && binary.op != Operator::Divide;
@@ -75,7 +76,7 @@ fn is_full(left: &DataType, op: Operator, right: &DataType) -> bool {
     )
 }
 
-/// A sum, a difference or a product that is an error if it does not fit its type.
+/// An operator whose result is an error if it does not fit its type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Checked {
     op: Operator,
@@ -89,7 +90,7 @@ impl Checked {
         Self { op, column, signature: Signature::any(2, Volatility::Immutable) }
     }
 
-    /// One function for each operator, as plans without column names know them.
+    /// One function for each operator, for plans that do not name columns.
     pub fn all() -> impl Iterator<Item = Self> {
         let operators = [Operator::Plus, Operator::Minus, Operator::Multiply, Operator::Divide];
         operators.into_iter().map(|op| Self::new(op, String::new()))
@@ -114,7 +115,7 @@ impl ScalarUDFImpl for Checked {
         let [left, right] = argument_types else {
             return plan_err!("`{}` is between two operands, not {}", self.op, argument_types.len());
         };
-        // A product of decimals has more digits after the point than both.
+        // The type of a decimal result differs from that of its operands.
         if left == right && !left.is_decimal() {
             return Ok(left.clone());
         }
@@ -190,7 +191,7 @@ fn is_text(expr: &Expr) -> bool {
 fn constant(expr: &Expr) -> Result<Option<ScalarValue>> {
     match expr {
         Expr::Literal(value, _) if is_exact(&value.data_type()) => Ok(Some(value.clone())),
-        // A number with more digits than decimals have is a text that is cast.
+        // A literal with more digits than decimals have is a cast of a text.
         Expr::Cast(Cast { expr, field }) if field.data_type().is_floating() && is_text(expr) => {
             Ok(expr.as_literal().and_then(|text| text.cast_to(field.data_type()).ok()))
         }

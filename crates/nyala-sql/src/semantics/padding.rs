@@ -1,4 +1,4 @@
-//! Texts of no length are empty.
+//! Texts that are padded to a negative length are empty.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
@@ -7,7 +7,8 @@ use datafusion::logical_expr::{Expr, lit, when};
 
 use super::{Meaning, Scope};
 
-/// `lpad` and `rpad` to a negative length give the empty text: DataFusion asks for as much memory as the number without its sign.
+/// `lpad` and `rpad` to a negative length give the empty text: DataFusion takes the length for a large
+/// unsigned number and asks for that much memory.
 #[derive(Debug)]
 pub struct Padding;
 

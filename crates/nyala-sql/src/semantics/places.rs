@@ -1,4 +1,4 @@
-//! `round`, `trunc`, `ceil` and `floor` of decimals have as many digits after the point as they are asked for.
+//! `round`, `trunc`, `ceil` and `floor` of decimals have the requested number of digits after the point.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -9,11 +9,11 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, cast};
 use super::{Meaning, Scope};
 use crate::functions::{decimal_of, digits_of_integer};
 
-/// More digits after the point than this are not given.
+/// Most digits after the point that are given.
 const MOST: i64 = 38;
 
-/// Settles how many digits after the point the result has. DataFusion's type has as many as the literal says, but before
-/// constants are folded as many as the argument.
+/// Settles how many digits after the point the result has. DataFusion's type follows the literal only after
+/// constants are folded, and before that the argument.
 #[derive(Debug)]
 pub struct DecimalPlaces;
 
@@ -35,8 +35,8 @@ impl Meaning for DecimalPlaces {
             None => Some(0),
             Some(places) => whole(places).filter(|places| *places <= MOST),
         };
-        // A whole number that is rounded before the point is a decimal, which has room for one digit more. Other roundings leave whole
-        // numbers as they are; a column of a UNION may turn out to be none.
+        // A whole number that is rounded before the point becomes a decimal with room for one digit more. Other
+        // roundings leave whole numbers as they are; such a column of a UNION may still become another type.
         if let (Some(digits), [number, _]) =
             (data_type.as_ref().and_then(digits_of_integer), args.as_mut_slice())
             && places.is_some_and(|places| places < 0)
@@ -66,7 +66,7 @@ impl Meaning for DecimalPlaces {
         {
             *number = cast(std::mem::take(number), decimal_of(before, scale));
         }
-        // Of this type no other rule has to cast it, and the type of the result stays as it is.
+        // With this type no other rule has to cast the argument, and the type of the result stays as it is.
         if let (Some(argument), Ok(places)) = (args.get_mut(1), i32::try_from(places)) {
             *argument = Expr::Literal(ScalarValue::Int32(Some(places)), None);
         }

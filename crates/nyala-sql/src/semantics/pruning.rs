@@ -1,8 +1,7 @@
-//! Pruning by the bounds of columns: which conditions they can decide.
+//! Selects the conditions that can prune by the bounds of columns.
 //!
-//! DataFusion 55 takes it that a cast keeps the order, and compares cast bounds. But where a month begins and ends at
-//! midnight, its times of day do not all lie between these two. And it drops a cast of a column if it can cast the
-//! constant back instead.
+//! DataFusion 55 assumes that a cast keeps the order, and compares the bounds after the cast. But if a month begins and ends at midnight,
+//! its times of day do not all lie between these two. And it drops a cast of a column if it can cast the constant back instead.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction, s
 use super::cast_facts::{can_be_undone, keeps_order};
 use super::casts::AsItIs;
 
-/// The conditions of a conjunction that the bounds of their columns decide.
+/// The conditions of a conjunction that can be decided by the bounds of their columns.
 pub fn ordered_part(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Arc<dyn PhysicalExpr> {
     let parts = split_conjunction(filter).into_iter().map(|part| with_casts_shown(part, schema));
     conjunction(parts.filter(|part| is_ordered(part, schema)).collect::<Vec<_>>())
@@ -28,7 +27,7 @@ fn with_casts_shown(condition: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Arc<d
     shown.map_or_else(|_| Arc::clone(condition), |shown| shown.data)
 }
 
-/// What a function hides from the optimizer; none if bounds tell nothing about it.
+/// The cast that a function hides from the optimizer; none if bounds tell nothing about the cast.
 pub fn hidden_cast<'a>(
     expr: &'a Arc<dyn PhysicalExpr>,
     schema: &Schema,
@@ -45,7 +44,7 @@ fn is_ordered(condition: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
         && condition.children().into_iter().all(|child| is_ordered(child, schema))
 }
 
-/// Whether it is a cast about which the bounds of its argument tell nothing.
+/// Whether an expression is a cast about which the bounds of its argument tell nothing.
 pub fn misleads(expr: &dyn PhysicalExpr, schema: &Schema) -> bool {
     let cast = expr.downcast_ref::<CastExpr>().map(|cast| (cast.expr(), cast.cast_type()));
     let tried = expr.downcast_ref::<TryCastExpr>().map(|cast| (cast.expr(), cast.cast_type()));

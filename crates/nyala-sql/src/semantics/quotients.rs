@@ -11,7 +11,7 @@ use crate::functions::{Quotient, digits, digits_of_integer, wide};
 /// Digits of the longest decimal of 128 bits.
 const MOST: i16 = DECIMAL128_MAX_PRECISION as i16;
 
-/// Digits before the point that a product must have room for, as far as 38 digits do not hold it anyway.
+/// Digits before the point that a product must have room for; with less room it is computed with more than 38 digits.
 const ROOM: i16 = 22;
 
 /// Quotients get 16 digits after the point, and other results more than 38 digits where they need them.
@@ -53,7 +53,7 @@ impl Meaning for ExactArithmetic {
         let has_literal = matches!(left, Expr::Literal(..)) || matches!(right, Expr::Literal(..));
         let needs_more = match op {
             Operator::Multiply => is_cramped(&types.0, &types.1),
-            // The sum of two columns has a digit more than both only if it is past what a decimal holds, which is checked.
+            // A sum of two columns may exceed its digits by one, which is an error then; beside a literal it gets the digit.
             Operator::Plus | Operator::Minus => {
                 digits_of_both(&types.0, &types.1) + i16::from(has_literal) > MOST
             }
@@ -76,7 +76,7 @@ pub fn is_comparison(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// A comparison of numbers that are made one type: it may need more digits than both.
+/// A comparison of numbers of two types: the type that holds both may need more digits than either.
 fn compared(
     (left, left_type): (Expr, DataType),
     op: Operator,
@@ -107,7 +107,7 @@ fn decimal(expr: Expr, data_type: &DataType) -> Expr {
     }
 }
 
-/// Digits that numbers of both types have before and after the point.
+/// Digits before and after the point of the type that holds numbers of both types.
 fn digits_of_both(left: &DataType, right: &DataType) -> i16 {
     let (Some((precision, scale)), Some((other, other_scale))) = (digits(left), digits(right)) else {
         return 0;
@@ -120,7 +120,7 @@ pub fn is_wide(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Decimal256(..))
 }
 
-/// Whether a product of both has few digits left before its point.
+/// Whether the product of two decimals has few digits left before its point.
 fn is_cramped(left: &DataType, right: &DataType) -> bool {
     let (DataType::Decimal128(precision, scale), DataType::Decimal128(other, other_scale)) = (left, right)
     else {

@@ -1,7 +1,7 @@
-//! Sort keys that stand twice in an ORDER BY: of equal keys the first one alone decides.
+//! Repeated sort keys of an ORDER BY: of equal keys only the first one decides.
 //!
-//! DataFusion 55 drops repeated keys of an aggregate from the order that it wants, and not from the values that it compares: the
-//! operator fails.
+//! DataFusion 55 drops repeated keys of an aggregate from the required order, but not from the values that
+//! are compared, and the operator fails.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
@@ -29,8 +29,8 @@ impl Meaning for RepeatedKeys {
     }
 }
 
-/// Keeps the first of equal keys of DISTINCT ON, of which DataFusion makes an aggregation by these keys. Its ORDER BY begins
-/// with the same keys in the same order, also afterwards.
+/// Keeps the first of equal keys of DISTINCT ON, which DataFusion makes an aggregation by these keys. Its
+/// ORDER BY must begin with the same keys in the same order, and still does afterwards.
 pub fn distinct_keys_once(mut on: DistinctOn) -> Transformed<LogicalPlan> {
     let mut changed = keep_first(&mut on.on_expr, |key| key);
     if let Some(order_by) = &mut on.sort_expr {
@@ -39,7 +39,7 @@ pub fn distinct_keys_once(mut on: DistinctOn) -> Transformed<LogicalPlan> {
     Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(on)), changed)
 }
 
-/// Drops keys that are equal to one before them, by whatever name. Tells whether there were any.
+/// Drops keys that equal an earlier one, whatever their aliases. Returns whether there were any.
 fn keep_first<T>(keys: &mut Vec<T>, expr_of: impl Fn(&T) -> &Expr) -> bool {
     let before = keys.len();
     let mut known: Vec<Expr> = Vec::with_capacity(before);

@@ -1,7 +1,7 @@
 //! Casts to whole numbers and to floating-point numbers take the nearest one.
 //!
-//! Constants are rounded while plans are analysed and optimised, before another rule computes them. Casts of columns
-//! stay as they are until operators are chosen: cubes, joins and subqueries are recognised by them.
+//! Constants are rounded while plans are analysed and optimised, before another rule computes them. Casts of
+//! columns stay until operators are chosen, because cubes, joins and subqueries are recognised by casts.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -19,17 +19,17 @@ pub struct Rounding {
     pub of: Of,
 }
 
-/// The casts that get a rounding.
+/// The casts that are rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     Constants,
-    /// Constants, and what a rule may make one of: of `coalesce(2.5, x)` it keeps 2.5.
+    /// Constants, and expressions that a rule may replace by a constant: it keeps 2.5 of `coalesce(2.5, x)`.
     Choices,
     Everything,
 }
 
 impl Of {
-    /// Whether casts of this value are among them.
+    /// Whether casts of this value are rounded.
     pub fn has(self, value: &Expr) -> bool {
         match self {
             Self::Constants => is_constant(value),
@@ -39,7 +39,7 @@ impl Of {
     }
 }
 
-/// Whether a part of it is one of several values.
+/// Whether a part of an expression chooses one of several values.
 pub fn has_choice(expr: &Expr) -> bool {
     let is_choice = |part: &Expr| match part {
         Expr::Case(_) => true,

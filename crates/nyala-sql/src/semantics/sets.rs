@@ -1,4 +1,4 @@
-//! Operations on sets of rows.
+//! INTERSECT ALL, EXCEPT ALL and DISTINCT.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use datafusion::logical_expr::{
 /// The name of the column that numbers equal rows.
 const COPY: &str = "__copy";
 
-/// INTERSECT ALL and EXCEPT ALL count equal rows: DataFusion asks only whether there is one on the other side. The equal rows of
-/// each side are numbered, so that every row has one that it is compared with.
+/// INTERSECT ALL and EXCEPT ALL count equal rows: DataFusion asks only whether the other side has an equal row.
+/// The equal rows of each side are numbered here, so that each is compared with one row of the other side.
 pub fn count_copies(join: Join) -> Result<Transformed<LogicalPlan>> {
     let is_set_operation = matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull
@@ -48,7 +48,7 @@ pub fn count_copies(join: Join) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Projection(projection)))
 }
 
-/// Whether no two rows are equal, so that ALL makes no difference. It is so after the operations without ALL.
+/// Whether no two rows of a plan are equal, because it is a DISTINCT or its rows are numbered: then ALL makes no difference.
 fn is_distinct(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Distinct(Distinct::All(_)) => true,
@@ -63,7 +63,7 @@ fn numbered(plan: &Arc<LogicalPlan>, columns: Vec<Expr>, name: &str) -> Result<L
     Ok(LogicalPlan::Window(Window::try_new(vec![number], Arc::clone(plan))?))
 }
 
-/// DISTINCT as an aggregation: DataFusion leaves it out where a column was a key before a join repeated its rows.
+/// DISTINCT as an aggregation: DataFusion leaves out DISTINCT if a column was a key before a join repeated its rows.
 pub fn distinct_by_groups(distinct: Distinct) -> Result<Transformed<LogicalPlan>> {
     let Distinct::All(input) = distinct else { return Ok(Transformed::no(LogicalPlan::Distinct(distinct))) };
     if input.schema().fields().is_empty() {

@@ -5,7 +5,7 @@
 //!       └─ Aggregate ── SharedRows 7 ── Limit ── …     the same rows, whichever place is computed first
 //! ```
 //!
-//! A plan is a tree: what two places read is in it twice. Both inputs are planned, and one of them is executed.
+//! A plan is a tree, so a shared input is in it twice. Both copies are planned, and one of them is executed.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -31,12 +31,12 @@ pub struct SharedRows {
 }
 
 impl SharedRows {
-    /// A node with a label of its own. Copies of it share their rows.
+    /// A node with a new label. Copies of it share their rows.
     pub fn over(plan: LogicalPlan) -> LogicalPlan {
         Self { input: Arc::new(plan), label: next_label().into() }.into_plan()
     }
 
-    /// A copy of a plan, whose nodes share rows with each other, and not with those of the plan.
+    /// A copy of a plan whose nodes share rows with each other, but not with the nodes of the original.
     pub fn apart(plan: LogicalPlan) -> Result<LogicalPlan> {
         let copy = next_label();
         let apart = plan.transform_up_with_subqueries(|node| {
@@ -56,7 +56,7 @@ impl SharedRows {
         Ok(found)
     }
 
-    /// The plan as such a node.
+    /// The plan as a node of this type; none if it is another one.
     pub fn of(plan: &LogicalPlan) -> Option<&Self> {
         match plan {
             LogicalPlan::Extension(extension) => extension.node.as_any().downcast_ref(),
@@ -64,17 +64,17 @@ impl SharedRows {
         }
     }
 
-    /// What computes the rows.
+    /// The plan that computes the rows.
     pub fn input(&self) -> &LogicalPlan {
         &self.input
     }
 
-    /// Which nodes it shares its rows with.
+    /// The label: nodes with the same one share their rows.
     pub fn label(&self) -> &Arc<str> {
         &self.label
     }
 
-    /// The node after a rewrite that makes `input` of its input. The same rewrite of each node with its label gives nodes with one label.
+    /// The node after a rewrite that replaces its input by `input`. The same rewrite of all nodes with one label gives them one label again.
     pub fn rewritten(&self, input: LogicalPlan, rewrite: &str) -> LogicalPlan {
         let label = format!("{}/{rewrite}", self.label);
         Self { input: Arc::new(input), label: label.into() }.into_plan()

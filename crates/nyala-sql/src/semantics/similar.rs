@@ -38,7 +38,7 @@ impl Meaning for SimilarTo {
     }
 }
 
-/// Writes patterns of LIKE with the backslash before what is meant literally, the only sign that DataFusion knows for that.
+/// Writes patterns of LIKE with a backslash as the escape character, the only one that DataFusion knows.
 #[derive(Debug)]
 pub struct EscapedByBackslash;
 

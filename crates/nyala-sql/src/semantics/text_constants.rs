@@ -6,7 +6,7 @@ use datafusion::common::{Result, ScalarValue};
 use crate::error::{ErrorKind, QueryError};
 use crate::functions::{UUID, date_of_text, interval_of, timestamp_of};
 
-/// The value of a text; none if casts read such texts well.
+/// The value of a text; none if a cast reads such texts correctly.
 pub fn constant(text: &str, wanted: &DataType) -> Result<Option<ScalarValue>> {
     let trimmed = text.trim();
     let invalid = || invalid(text, wanted);

@@ -1,4 +1,4 @@
-//! Constant texts that stand for other values than a cast would make of them.
+//! Constant texts whose value differs from that of a cast.
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, ScalarValue};
@@ -7,8 +7,8 @@ use datafusion::logical_expr::{Cast, Expr, TryCast};
 use super::assign::of_text;
 use super::{Meaning, Scope};
 
-/// Reads constant texts as PostgreSQL does where bytes or arrays are wanted. A cast takes the bytes of the text itself,
-/// and makes an array of it that has one element.
+/// Reads constant texts as PostgreSQL does where bytes or arrays are wanted. DataFusion's cast takes the
+/// bytes of the text itself, or makes an array with the text as its only element.
 #[derive(Debug)]
 pub struct ConstantTexts;
 

@@ -1,4 +1,4 @@
-//! The texts of values, where a cast of DataFusion writes others.
+//! Texts of values that DataFusion's casts write differently.
 
 use arrow::datatypes::DataType;
 use datafusion::common::Result;
@@ -9,7 +9,7 @@ use super::rounding::Of;
 use super::{Meaning, Scope};
 use crate::functions::{TimeText, ValueText, is_bytes, is_plain};
 
-/// Casts of timestamps, intervals and lists to text write them as the wire shows them.
+/// Casts of timestamps, intervals and lists to text write them as PostgreSQL's protocol shows them.
 #[derive(Debug)]
 pub struct TimeTexts;
 
@@ -48,8 +48,8 @@ impl Meaning for TimeTexts {
     }
 }
 
-/// Casts of floating-point numbers and dates to text write them as the wire shows them. Those of columns stay casts until
-/// operators are chosen: cubes are recognised by them.
+/// Casts of floating-point numbers and dates to text write them as PostgreSQL's protocol shows them. Casts of
+/// columns stay until operators are chosen, because cubes are recognised by them.
 #[derive(Debug)]
 pub struct PlainTexts {
     pub of: Of,
@@ -71,8 +71,8 @@ impl Meaning for PlainTexts {
     }
 }
 
-/// Casts of bytes to text write hexadecimal digits: DataFusion takes the bytes for the text. Bytes that functions of texts are
-/// given are still taken for them.
+/// Casts of bytes to text write hexadecimal digits: DataFusion takes the bytes for text. Functions of texts
+/// still take bytes as arguments for text.
 #[derive(Debug)]
 pub struct BytesTexts;
 
@@ -95,7 +95,7 @@ fn is_text_cast(expr: &Expr) -> bool {
         if field.data_type().is_string())
 }
 
-/// The cast with the text of our own, if it is a cast of such a value.
+/// The cast replaced by our own function, if `is_such` holds for its operand.
 fn written(expr: Expr, is_such: impl Fn(&Expr) -> bool) -> Result<Transformed<Expr>> {
     match expr {
         Expr::Cast(Cast { expr: value, field }) | Expr::TryCast(TryCast { expr: value, field })

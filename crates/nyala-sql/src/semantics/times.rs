@@ -18,7 +18,7 @@ const FINEST: DataType = DataType::Time64(TimeUnit::Nanosecond);
 #[derive(Debug)]
 pub struct TimesOfOneUnit;
 
-/// For `=`, `<` and the like: the planner refuses them before there is a plan.
+/// Casts the sides of `=`, `<` and the like, which the planner would refuse before there is a plan.
 impl ExprPlanner for TimesOfOneUnit {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let differ = differ([&raw.left, &raw.right].into_iter(), schema);
@@ -29,7 +29,7 @@ impl ExprPlanner for TimesOfOneUnit {
     }
 }
 
-/// For `BETWEEN` and `IN`, also that of a subquery, before DataFusion looks for a type of all sides.
+/// Casts the sides of `BETWEEN` and `IN`, also of IN with a subquery, before DataFusion looks for a common type.
 impl Meaning for TimesOfOneUnit {
     fn name(&self) -> &'static str {
         "times_of_one_unit"
@@ -71,7 +71,7 @@ fn of_one_unit(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// Whether all sides are times, not all of one unit.
+/// Whether all sides are times, and their units differ.
 fn differ<'a>(sides: impl Iterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
     let mut first = None;
     let mut differ = false;

@@ -1,4 +1,4 @@
-//! A text in quotes has no type of its own: it takes that of the values it meets, as does a parameter.
+//! A text in quotes has no type of its own: it takes the type of the values that it meets, as a parameter does.
 //!
 //! ```text
 //! price + '1.5'   date '2024-03-01' - '2024-02-01'   at + '1 hour'   CASE WHEN paid THEN '1' ELSE parts END
@@ -25,14 +25,14 @@ use crate::functions::INTERVAL;
 #[derive(Debug)]
 pub struct UnknownTypes;
 
-/// The planner refuses `1 + '2'` before there is a plan.
+/// Gives operands a type, because the planner would refuse `1 + '2'` before there is a plan.
 impl ExprPlanner for UnknownTypes {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let RawBinaryExpr { op, left, right } = raw;
         let Some(operator) = operator(&op) else {
             return Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }));
         };
-        // Operators further in are planned by now; choices among values are not.
+        // The operators within the operands have their types by now; choices among values do not.
         let left = settled(left, schema)?;
         let right = settled(right, schema)?;
         let (left, right) = sides(left, operator, right, schema)?;
@@ -84,7 +84,7 @@ fn operator(op: &datafusion::sql::sqlparser::ast::BinaryOperator) -> Option<Oper
     })
 }
 
-/// The expression with the types of all texts in quotes that its parts choose among.
+/// The expression with a type for each text in quotes among the choices in it.
 fn settled(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     match expr {
         Expr::Literal(..) | Expr::Column(_) | Expr::Placeholder(_) => Ok(expr),
@@ -92,7 +92,7 @@ fn settled(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     }
 }
 
-/// An expression whose parts are settled.
+/// Gives texts in quotes in an expression their type, after its parts.
 fn settle(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_unknown(&left) != is_unknown(&right) => {
@@ -174,18 +174,18 @@ pub fn is_unknown(expr: &Expr) -> bool {
     }
 }
 
-/// The type that the others of these values have; none if that is a text, or not known either.
+/// The type of the other values; none if they are texts, or have no known type either.
 pub fn known<'a>(sides: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Option<DataType> {
     let mut of_others = sides.into_iter().filter(|side| !is_unknown(side)).filter_map(|side| {
-        // So a parameter that meets such a number has the type that the number will have, whatever its own value.
+        // A literal will be an INTEGER if it fits, so a parameter beside it is one, too, whatever the parameter's value.
         let data_type = if is_number(side) { DataType::Int32 } else { side.get_type(schema).ok()? };
         (data_type != DataType::Null).then_some(data_type)
     });
     of_others.next().filter(|data_type| !is_text(data_type))
 }
 
-/// The same of values that are compared or chosen among. Texts that meet moments are read in the zone of the session, by a
-/// meaning of its own.
+/// As [`known`], for values that are compared or chosen among. Texts that meet moments are read in the zone
+/// of the session by another meaning.
 fn compared<'a>(sides: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Option<DataType> {
     known(sides, schema).filter(|data_type| !matches!(data_type, DataType::Timestamp(..)))
 }
@@ -197,7 +197,7 @@ fn is_text(data_type: &DataType) -> bool {
     }
 }
 
-/// Both sides of an operator, one of which may have no type.
+/// Both sides of an operator, with a type for the one that has none.
 fn sides(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
     match (is_unknown(&left), is_unknown(&right)) {
         (true, false) => {
@@ -212,7 +212,7 @@ fn sides(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<(Ex
     }
 }
 
-/// The type of a value that meets one of the type `other` at an operator, on its right side or its left one.
+/// The type for an untyped operand whose other operand has the type `other`.
 fn wanted(other: &DataType, op: Operator, on_the_right: bool) -> Option<DataType> {
     let is_time = matches!(other, DataType::Timestamp(..));
     match op {
@@ -220,7 +220,7 @@ fn wanted(other: &DataType, op: Operator, on_the_right: bool) -> Option<DataType
         Operator::Multiply | Operator::Divide if matches!(other, DataType::Interval(_)) => {
             on_the_right.then_some(DataType::Float64)
         }
-        // A day and a number of days, or an interval: nothing says which.
+        // Beside a date it may be a number of days or an interval: nothing says which.
         Operator::Plus if matches!(other, DataType::Date32 | DataType::Date64) => None,
         Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo => {
             (other.is_numeric() || other.is_temporal() || matches!(other, DataType::Interval(_)))
@@ -238,7 +238,7 @@ fn is_distinct(op: Operator) -> bool {
     matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
 }
 
-/// The value as one of this type, if it has none; others stay.
+/// Gives a value without a type this type; other values stay as they are.
 pub fn read(value: Expr, wanted: &DataType) -> Result<Expr> {
     match value {
         Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) => {
@@ -306,7 +306,7 @@ fn unaliased(expr: &Expr) -> &Expr {
     }
 }
 
-/// The type of a parameter that meets values of a type.
+/// The type of a parameter that is used with values of a type.
 fn parameter_type(wanted: &DataType) -> DataType {
     match wanted {
         DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),

@@ -1,4 +1,4 @@
-//! Functions that stand in plans only, and have no name that a statement could call them by.
+//! Functions that only plans use: a statement cannot call them by name.
 
 use std::sync::{Arc, LazyLock};
 
@@ -26,19 +26,19 @@ static SCALARS: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
     checked.chain(kept).chain(others).chain(MovedDate::all()).collect()
 });
 
-/// These functions, for a session that gets operators which were planned elsewhere.
+/// The functions, for a session that runs operators which another one planned.
 pub fn unnamed_functions() -> (&'static [Arc<ScalarUDF>], Arc<AggregateUDF>) {
     (&SCALARS, single_value())
 }
 
-/// Whether a function is one of them: the name under which it is sent to another session means the same there.
+/// Whether a function is one of these: then its name means the same function in another session.
 pub fn is_unnamed(function: &ScalarUDF) -> bool {
     let inner = function.inner();
-    // They differ in the name of their column, which operators do not ask for.
+    // Copies of these two differ in the names of their columns, which operators do not use.
     inner.is::<Checked>() || inner.is::<Joined>() || SCALARS.iter().any(|known| **known == *function)
 }
 
-/// The same for aggregates.
+/// As [`is_unnamed`], for aggregates.
 pub fn is_unnamed_aggregate(function: &AggregateUDF) -> bool {
     *single_value() == *function
 }

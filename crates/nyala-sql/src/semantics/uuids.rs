@@ -40,7 +40,7 @@ impl Meaning for UuidTexts {
     }
 }
 
-/// The UUID that a text is.
+/// The UUID that a text stands for.
 pub fn uuid(text: &str) -> std::result::Result<ScalarValue, crate::error::QueryError> {
     Ok(ScalarValue::FixedSizeBinary(16, Some(read_uuid(text)?.to_vec())))
 }

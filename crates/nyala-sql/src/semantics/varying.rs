@@ -1,4 +1,4 @@
-//! Plans that may give other rows each time they are computed.
+//! Plans that may give different rows each time they are computed.
 //!
 //! A rewrite may put a plan into several places of a statement only if all of them get the same rows. [`computed_once`] makes that true.
 
@@ -30,14 +30,14 @@ const STEADY_AGGREGATES: [&str; 10] = [
     "single_value",
 ];
 
-/// Aggregates whose value does not depend on it either, unless it is a floating-point number, of which the last digits do.
+/// Aggregates of which this holds, too, unless the value is a floating-point number: the order decides its last digits.
 const STEADY_TOTALS: [&str; 2] = ["avg", "sum"];
 
 /// Window functions that give rows with equal keys the same value.
 const STEADY_RANKS: [&str; 4] = ["cume_dist", "dense_rank", "percent_rank", "rank"];
 
-/// The plan, of which copies give the same rows within one statement: what may give others is computed once for all copies, and
-/// what is steady by each.
+/// The plan, changed so that its copies give the same rows within one statement: a part that may give other
+/// rows is computed once for all copies, the rest by each copy.
 pub fn computed_once(plan: LogicalPlan) -> Result<LogicalPlan> {
     if !varies(&plan)? {
         return Ok(plan);
@@ -46,7 +46,7 @@ pub fn computed_once(plan: LogicalPlan) -> Result<LogicalPlan> {
         if SharedRows::of(&node).is_some() {
             return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
         }
-        // What a step of a recursive query computes is not what the next one does.
+        // The steps of a recursive query compute different rows, so that a part of a step must not be shared.
         let recurs = matches!(node, LogicalPlan::RecursiveQuery(_));
         let is_varying = if recurs { varies(&node)? } else { varies_itself(&node)? };
         Ok(match (is_varying, recurs) {
@@ -71,7 +71,7 @@ pub fn varies(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether a plan computes a volatile expression, as of `random()`, somewhere.
+/// Whether a plan computes a volatile expression, such as `random()`, anywhere.
 pub fn is_volatile_plan(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
@@ -87,7 +87,7 @@ pub fn is_volatile_plan(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether a node may give other rows over the same input.
+/// Whether a node may give different rows over the same input.
 fn varies_itself(node: &LogicalPlan) -> Result<bool> {
     let is_varying = match node {
         LogicalPlan::Limit(limit) => !is_of_one_row(&limit.input),
@@ -116,14 +116,14 @@ fn varies_itself(node: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// A table about the state of the server, which goes on changing while a statement runs. Rows of other tables are those of one version.
+/// A table about the state of the server, which changes while a statement runs. Other tables have the rows of one version.
 fn is_made_when_read(scan: &TableScan) -> bool {
     let is_work_table =
         || source_as_provider(&scan.source).is_ok_and(|provider| provider.is::<CteWorkTable>());
     scan.source.table_type() == TableType::Temporary && !is_work_table()
 }
 
-/// A call with another value each time. A parameter and a value that may be NULL are only declared so, to keep rules from computing them.
+/// A call with another value each time. Parameters and nullable values are only declared volatile, to keep rules from computing them.
 fn is_volatile_call(expr: &Expr) -> bool {
     match expr {
         Expr::ScalarFunction(call) => {
@@ -133,7 +133,8 @@ fn is_volatile_call(expr: &Expr) -> bool {
     }
 }
 
-/// Whether it is a subquery that asks for columns of its node, and may give other rows each time. Other subqueries are plans of their own.
+/// Whether an expression is a correlated subquery that may give different rows each time. Other subqueries
+/// are looked at as plans of their own.
 fn asks_for_varying(expr: &Expr) -> Result<bool> {
     let subquery: &Subquery = match expr {
         Expr::Exists(exists) => &exists.subquery,
@@ -167,7 +168,7 @@ fn is_steady_window(call: &Expr, schema: &DFSchema) -> bool {
     let frame = &params.window_frame;
     let is_whole = frame.start_bound.is_unbounded() && frame.end_bound.is_unbounded();
     match fun {
-        // A frame that counts rows tells rows with equal keys apart.
+        // A frame that counts rows may give rows with equal keys different values.
         WindowFunctionDefinition::AggregateUDF(aggregate) => {
             (is_whole || frame.units != WindowFrameUnits::Rows) && is_steady(aggregate.name(), call, schema)
         }

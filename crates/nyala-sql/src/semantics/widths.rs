@@ -13,7 +13,7 @@ use super::quotients::{is_comparison, is_wide};
 use super::{Meaning, Scope};
 use crate::functions::wide;
 
-/// Casts decimals that meet wider ones.
+/// Casts decimals of 128 bits that meet decimals of 256 bits.
 #[derive(Debug)]
 pub struct DecimalsOfOneWidth;
 
@@ -40,7 +40,7 @@ impl Meaning for DecimalsOfOneWidth {
     }
 }
 
-/// The same for columns of a UNION.
+/// Casts columns of a UNION that are decimals of 128 bits in some inputs and of 256 bits in others.
 pub fn unions_of_one_width(union: Union) -> Result<Transformed<Union>> {
     one_kind(union, is_narrow, is_wide, widened)
 }
@@ -84,7 +84,7 @@ fn sides_of(expr: &mut Expr) -> Vec<Vec<&mut Expr>> {
     }
 }
 
-/// Casts the narrow ones of the sides, if there is a wide one. Tells whether it did.
+/// Casts the narrow sides, if there is a wide one. Returns whether it did.
 fn widen(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let (mut has_narrow, mut has_wide) = (false, false);
     for side in &sides {
@@ -101,7 +101,7 @@ fn widen(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     true
 }
 
-/// A decimal of 256 bits; other values as they are.
+/// A decimal cast to 256 bits; other values as they are.
 fn widened(expr: Expr, schema: &DFSchema) -> Expr {
     match expr.get_type(schema) {
         Ok(data_type) if is_narrow(&data_type) => cast(expr, wide(&data_type)),

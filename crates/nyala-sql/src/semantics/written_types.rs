@@ -23,7 +23,7 @@ const JSON: &str = "nyala.json";
 /// Digits after the point of a floating-point number and of a text that become a NUMERIC: a type has one number for all rows.
 const SCALE: i8 = 15;
 
-/// Keeps what the planner would forget of a type. Other types are those of another planner, if there is one.
+/// Keeps the parts of a type that the planner would forget. Other types are left to another planner, if there is one.
 #[derive(Debug, Default)]
 pub struct WrittenTypes(pub Option<Arc<dyn TypePlanner>>);
 
@@ -52,7 +52,7 @@ impl TypePlanner for WrittenTypes {
             SqlType::JSONB => (DataType::Utf8View, JSON, "jsonb".to_owned()),
             SqlType::Uuid => return plain(UUID),
             SqlType::Custom(name, _) if is_text_type(name) => return plain(DataType::Utf8View),
-            // FLOAT(n) has at least n bits; DataFusion makes a single of each.
+            // FLOAT(n) has at least n bits; DataFusion always makes a single of it.
             SqlType::Float(ExactNumberInfo::None) => return plain(DataType::Float64),
             SqlType::Float(ExactNumberInfo::Precision(bits)) if *bits > 24 => {
                 return plain(DataType::Float64);
@@ -120,7 +120,7 @@ fn numeric(value: Expr, otherwise: &DataType, scope: &Scope<'_>) -> Expr {
     }
 }
 
-/// The value of a cast to a type that is more than one of Arrow; none if the type is.
+/// The value cast to a type with metadata of these; none for a type that Arrow has.
 pub fn written_value(value: &ScalarValue, field: &Field) -> Option<crate::error::Result<ScalarValue>> {
     let text = || value.try_as_str().flatten();
     if value.is_null() {

@@ -1,7 +1,7 @@
 //! Both zeros of floating-point numbers, `0.0` and `-0.0`, are equal.
 //!
-//! DataFusion 55 compares and groups them so. Lists, CASE with a value, `nullif`, windows, and the list of its keys that a
-//! join gives to a scan tell them apart; <https://github.com/apache/datafusion/pull/25186> mends the lists.
+//! DataFusion 55 compares and groups them as equal. But lists, CASE with a value, `nullif`, windows, and the list of its keys
+//! that a join pushes down to a scan distinguish them; <https://github.com/apache/datafusion/pull/25186> mends the lists.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Case, Expr, ExprSchemable, Join, LogicalPlan, Ope
 
 use super::{Meaning, Scope};
 
-/// Compares a number plus zero in such places: of both zeros that is the one without a sign.
+/// Adds zero to numbers in these places: of both zeros that makes the one without a sign.
 #[derive(Debug)]
 pub struct EqualZeros;
 
@@ -59,7 +59,7 @@ impl Meaning for EqualZeros {
     }
 }
 
-/// Joins by numbers plus zero. Other nodes are left as they are.
+/// Joins by numbers plus zero; other nodes stay as they are.
 pub fn equal_zeros_in_keys(node: LogicalPlan) -> Transformed<LogicalPlan> {
     let LogicalPlan::Join(mut join) = node else { return Transformed::no(node) };
     let Join { left, right, on, .. } = &mut join;
@@ -100,7 +100,7 @@ fn case_of(case: Case, schema: &DFSchema) -> Case {
     Case { expr: case.expr.map(compared), when_then_expr: arms.collect(), else_expr: case.else_expr }
 }
 
-/// `nullif(a + 0, b + 0)`.
+/// `nullif(a, b)` as `nullif(a + 0, b + 0)`.
 fn null_if(mut call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     let are_alike = match call.args.as_slice() {
         [one, other] => is_float(one, schema) && zero_of(one, schema) == zero_of(other, schema),
@@ -112,7 +112,7 @@ fn null_if(mut call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::new_transformed(Expr::ScalarFunction(call), are_alike)
 }
 
-/// Whether the value is a zero, or is not known yet.
+/// Whether the value is a zero, or not known yet.
 fn may_be_zero(value: &Expr) -> bool {
     match value.as_literal() {
         Some(ScalarValue::Float64(Some(number))) => *number == 0.0,
@@ -126,7 +126,7 @@ fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
     zero_of(expr, schema).is_some()
 }
 
-/// The zero without a sign of the expression's type; none if that is no floating-point number.
+/// The zero without a sign in the expression's type; none if that is no floating-point type.
 fn zero_of(expr: &Expr, schema: &DFSchema) -> Option<ScalarValue> {
     match expr.get_type(schema).ok()? {
         DataType::Float64 => Some(ScalarValue::Float64(Some(0.0))),

@@ -13,14 +13,14 @@ use super::decimals::CHOICES;
 use super::{Meaning, Scope};
 use crate::functions::{AtTimeZone, INTERVAL, interval_of, timestamp_of};
 
-/// Functions that ask for the date or the time of a day of a moment.
+/// Functions that read the date or the time of day of a moment.
 const OF_A_CLOCK: &[&str] = &["date_part", "date_trunc", "date_bin", "to_char", "to_local_time", "age"];
 
-/// Names of the time zone whose clock shows what moments count.
+/// Names of the time zones whose clock shows UTC.
 const UTC: &[&str] = &["UTC", "utc", "Z", "Etc/UTC", "GMT", "+00:00", "+00"];
 
-/// Moments have the zone of the session where a date or a time of day is asked of them, and texts and clock times that are
-/// compared with moments are of that zone. DataFusion takes the zone of the column.
+/// Moments are cast to the session's zone where their date or time of day is read, and texts and times without
+/// a zone that are compared with moments are read in that zone. DataFusion uses the zone of the column.
 #[derive(Debug)]
 pub struct SessionZone;
 
@@ -51,7 +51,7 @@ impl Meaning for SessionZone {
                 let mut changed = false;
                 let truncates = ["date_trunc", "date_bin"].contains(&func.name());
                 let args = args.into_iter().map(|argument| {
-                    // A date has no nanoseconds in every year.
+                    // Nanoseconds do not reach the dates of all years.
                     if truncates && session.type_of(&argument) == Some(DataType::Date32) {
                         changed = true;
                         return cast(argument, DataType::Timestamp(TimeUnit::Microsecond, None));
@@ -141,7 +141,7 @@ fn is_sum(op: Operator) -> bool {
     matches!(op, Operator::Plus | Operator::Minus)
 }
 
-/// Whether values of a type are read off a clock or a calendar.
+/// Whether values of a type are read from a clock or a calendar.
 fn shows_a_clock(data_type: &DataType) -> bool {
     matches!(
         data_type,
@@ -170,7 +170,7 @@ impl Session<'_> {
         *zone == *self.zone || (UTC.contains(&zone) && UTC.contains(&self.zone.as_ref()))
     }
 
-    /// The timestamp that a text tells.
+    /// The timestamp that a text stands for.
     fn moment_of(&self, text: &ScalarValue, to: &DataType) -> Result<ScalarValue> {
         let DataType::Timestamp(_, zone) = to else { return text.cast_to(to) };
         let session = match zone {
@@ -184,7 +184,7 @@ impl Session<'_> {
         }
     }
 
-    /// A moment in the zone of the session.
+    /// A moment, cast to the zone of the session.
     fn moved(&self, expr: Expr, changed: &mut bool) -> Expr {
         match self.type_of(&expr) {
             Some(DataType::Timestamp(unit, Some(zone))) if !self.is_own(&zone) => {
@@ -195,8 +195,8 @@ impl Session<'_> {
         }
     }
 
-    /// Sides of a comparison of which one is a timestamp: texts are read as timestamps in microseconds, and texts and
-    /// clock times that meet moments are of the session's zone.
+    /// The sides of a comparison, if one of them is a timestamp: texts are read as timestamps in
+    /// microseconds, and in the session's zone if another side is a moment, and so are times without a zone.
     fn compared(&self, sides: Vec<Expr>) -> Result<(Vec<Expr>, bool)> {
         let types: Vec<Option<DataType>> = sides.iter().map(|side| self.type_of(side)).collect();
         let timestamps = types.iter().flatten().filter_map(|data_type| match data_type {
@@ -215,7 +215,7 @@ impl Session<'_> {
             return Ok((sides, false));
         }
         let zone = is_moment.then(|| Arc::clone(&self.zone));
-        // Years far away have no nanoseconds.
+        // Nanoseconds do not reach years far away.
         let fits = |side: &Expr| match side {
             Expr::Literal(value, _) => {
                 value.cast_to(&DataType::Timestamp(TimeUnit::Nanosecond, zone.clone())).is_ok()

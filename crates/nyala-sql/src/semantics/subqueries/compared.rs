@@ -1,11 +1,10 @@
-//! The sides of IN as `=` compares them.
+//! Gives the sides of IN the types that `=` compares them in.
 //!
-//! DataFusion finds the type of both sides of IN without the meanings that a comparison has: a decimal for a decimal and a
-//! floating-point number, a single for a whole number and a single. It compares intervals month by month, and takes the time of a clock
-//! for one in UTC.
+//! DataFusion chooses the type of both sides of IN without the meanings that a comparison has: a decimal for a decimal and a floating-point
+//! number, a single for a whole number and a single. It compares intervals month by month, and takes the time of a clock for one in UTC.
 //!
-//! Distinct rows must be distinct in the type that is compared: several bigints, or decimals, are one floating-point number, and a row of
-//! the outer query would be joined to each of them.
+//! Distinct rows must be distinct in the type that is compared: several bigints, or decimals, may be one floating-point number, and a row
+//! of the outer query would be joined to each of them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,11 +20,11 @@ use datafusion::logical_expr::{
 use super::super::driver::lower_operator;
 use super::lowering::Lowering;
 
-/// The name of the column of the subquery in a comparison with it. Other columns that are made here have a number in their names.
+/// The name of the subquery's column in a comparison with it. Other columns that are made here have a number in their names.
 const ROW: &str = "__outer_row";
 
 impl Lowering<'_, '_> {
-    /// IN whose value and rows are what `=` makes of them, in one type. Without such a type it stays as it is: DataFusion refuses it.
+    /// IN with both sides converted to the one type in which `=` compares them. Without such a type it stays as it is: DataFusion refuses it.
     pub fn compared_as_equal(&mut self, within: InSubquery) -> Result<InSubquery> {
         let rows = Arc::clone(&within.subquery.subquery);
         let Ok([column]) = <[Column; 1]>::try_from(rows.schema().columns()) else { return Ok(within) };
@@ -50,14 +49,14 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// Both sides in the type that DataFusion compares them in; none if it does not.
+/// Both sides in the type that DataFusion compares them in; none if it refuses to.
 fn of_one_type(left: Expr, right: Expr, schema: &DFSchema) -> Result<Option<(Expr, Expr)>> {
     let (Ok(one), Ok(other)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(None) };
     let Some(common) = comparison_coercion(&one, &other) else { return Ok(None) };
     Ok(Some((left.cast_to(&common, schema)?, right.cast_to(&common, schema)?)))
 }
 
-/// The subquery with a value made of its column in the place of this, and under its name.
+/// The subquery with its column replaced by `cell`, which is computed from it, under the same name.
 fn with_cell(subquery: Subquery, column: &Column, cell: Expr) -> Result<Subquery> {
     let cell = cell.transform_up(|part| match part {
         Expr::Column(named) if named.name == ROW => Ok(Transformed::yes(Expr::Column(column.clone()))),

@@ -1,4 +1,4 @@
-//! Subqueries in the conditions of filters, where unknown means false.
+//! Subqueries in the conditions of filters, where an unknown condition counts as false.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::lowering::Lowering;
 use super::shapes::{is_of_one_row, is_plain_column, joins_by_conditions, without_limit};
 use super::single::or_null;
 
-/// In a filter unknown means false, so that IN need not tell them apart below AND and OR.
+/// A filter treats unknown as false, so that IN need not distinguish the two below AND and OR.
 pub fn lower_filter(filter: Filter, shared: &mut Shared<'_>) -> Result<Transformed<LogicalPlan>> {
     let columns = filter.input.schema().columns();
     let input = Arc::unwrap_or_clone(filter.input);
@@ -37,8 +37,8 @@ pub fn lower_filter(filter: Filter, shared: &mut Shared<'_>) -> Result<Transform
 }
 
 impl Lowering<'_, '_> {
-    /// A condition of a filter, in which unknown means false. `is_whole` says that the filter drops all rows for which it is not
-    /// true.
+    /// A condition of a filter, for which unknown counts as false. `is_whole` says that the filter drops all
+    /// rows for which the condition is not true.
     fn condition(&mut self, expr: Expr, is_whole: bool) -> Result<Expr> {
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
@@ -84,7 +84,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// IN and NOT IN as a condition: a join of DataFusion, if that has its meaning.
+    /// IN and NOT IN as a condition: left to DataFusion, if its join has their meaning.
     fn membership(&mut self, within: InSubquery, is_whole: bool) -> Result<Expr> {
         let InSubquery { expr, subquery, negated } = within;
         let expr = Box::new(self.operand(*expr)?);
@@ -93,18 +93,18 @@ impl Lowering<'_, '_> {
         let may_be_null = rows.fields().iter().any(|field| field.is_nullable())
             || within.expr.nullable(self.input.schema()).unwrap_or(true);
         let asks_outside = !within.subquery.outer_ref_columns.is_empty();
-        // An anti-join that knows NULL compares one column of each side.
+        // An anti-join that handles NULL compares one column of each side.
         let is_anti_join = is_whole && !asks_outside && within.expr.any_column_refs();
         let knows_null = within.negated && may_be_null;
         let is_right = !knows_null || is_anti_join;
         if !is_right || !joins_by_conditions(&within.subquery)? {
             return self.within(within);
         }
-        // DataFusion 55 asks the columns of both sides alone whether its anti-join must know NULL, and keeps the rows whose
-        // expression is NULL over columns that are not (<https://github.com/apache/datafusion/issues/25024>; no release has the fix
-        // yet). It asks once constants are folded: what may be NULL here may not be then, and an expression may have no column left,
-        // which it compares without NULL, too. So the expression is a column itself, and `or_null` keeps cubes from putting it in the
-        // place of the column again. A volatile expression is computed once for each row.
+        // DataFusion 55 decides by the columns of both sides alone whether its anti-join must handle NULL, and keeps rows whose
+        // expression is NULL over columns that are never NULL (<https://github.com/apache/datafusion/issues/25024>; no release has
+        // the fix yet). It decides after constants are folded: an expression that may be NULL here may not be then, or may have no
+        // column left and is then compared without NULL, too. So the expression becomes a column itself, and `or_null` keeps cubes
+        // from putting the expression in the place of the column again. A volatile expression is computed once for each row.
         if !is_volatile(&within.expr) && (!knows_null || is_plain_column(&within.expr, &self.input)) {
             return Ok(Expr::InSubquery(within));
         }

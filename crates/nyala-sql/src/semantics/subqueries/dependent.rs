@@ -1,10 +1,10 @@
-//! A subquery for every combination of the outer values that it asks for, at once.
+//! Computes a subquery for all combinations of the outer values that it uses, at once.
 //!
-//! The subquery is computed for the distinct combinations, which take part in it as a relation: they are joined to it where
-//! it reads no outer value, and above that every operator works within one combination.
+//! The distinct combinations form a relation, which is joined to the subquery where this reads no outer
+//! value; above that join every operator works within one combination.
 //!
-//! The relation comes from a copy of the outer query. Where two computations of that may differ, as by `random()` or LIMIT, it is
-//! computed once for all copies (`varying`).
+//! The relation comes from a copy of the outer query. If two computations of the outer query may differ, as
+//! by `random()` or LIMIT, it is computed once for all copies (`varying`).
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use super::super::shared_rows::SharedRows;
 use super::outer_columns::{asking_for, named, outer_columns, same, subquery_of};
 use crate::error::{ErrorKind, QueryError};
 
-/// Operators of the outer query and of a subquery together.
+/// Most operators of the outer query and of a subquery together.
 const MAX_NODES: usize = 2_000;
 
-/// The outer columns that a subquery asks for, and the columns of the relation of their combinations.
+/// The outer columns that a subquery uses, and the relation of their combinations.
 #[derive(Debug, Clone)]
 pub struct Outer {
     columns: Vec<(Column, String)>,
@@ -36,13 +36,13 @@ pub struct Outer {
 }
 
 impl Outer {
-    /// Of a subquery below a plan `input`, whose columns in the relation begin with `prefix`. Columns that `input` has not
-    /// are those of a query further out, and stay as they are. The relation has a copy of `input`, which must have the same rows.
+    /// For a subquery below a plan `input`, with `prefix` before the names of the relation's columns. Outer columns that `input` does
+    /// not have belong to a query further out, and stay as they are. The relation has a copy of `input`, which must give the same rows.
     pub fn new(subquery: &LogicalPlan, input: &LogicalPlan, prefix: &str) -> Result<Self> {
         Self::with(Vec::new(), subquery, input, prefix)
     }
 
-    /// The same for an `input` in which the column `row` is another one in each row, so that each row is a combination of its own.
+    /// As [`new`](Self::new), for an `input` whose column `row` differs in each row, so that each row is a combination of its own.
     pub fn of_rows(row: Column, subquery: &LogicalPlan, input: &LogicalPlan, prefix: &str) -> Result<Self> {
         Self::with(vec![(row, format!("{prefix}0"))], subquery, input, prefix)
     }
@@ -72,7 +72,7 @@ impl Outer {
         Ok(Self { columns, combinations })
     }
 
-    /// The same where the columns of the relation were [renamed](Self::renamed).
+    /// The same outer columns, where the columns of the relation were [renamed](Self::renamed).
     pub fn with_suffix(&self, suffix: &str) -> Self {
         let columns = self.columns.iter().map(|(column, name)| (column.clone(), format!("{name}{suffix}")));
         Self { columns: columns.collect(), combinations: self.combinations.clone() }
@@ -82,12 +82,12 @@ impl Outer {
         self.columns.is_empty()
     }
 
-    /// The columns of the relation in a plan that it was joined to.
+    /// The columns of the relation, in a plan that the relation was joined to.
     pub fn columns_in(&self, schema: &DFSchema) -> Result<Vec<Expr>> {
         self.columns.iter().map(|(_, name)| named(schema, name)).collect()
     }
 
-    /// That a row of the outer query and one of the subquery belong together.
+    /// Conditions that a row of the outer query and a row of the subquery have the same combination.
     pub fn belong(&self, schema: &DFSchema) -> Result<Vec<Expr>> {
         let pairs = self
             .columns
@@ -104,7 +104,7 @@ impl Outer {
         columns.collect()
     }
 
-    /// The subquery for all combinations: its columns and those of the relation.
+    /// The subquery for all combinations: its columns, and those of the relation.
     pub fn depend(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
         if self.is_empty() {
             return Ok(plan.clone());
@@ -166,12 +166,12 @@ impl Outer {
         }
     }
 
-    /// A name that no other relation in the plan has.
+    /// A prefix of column names and labels that no other relation in the plan has.
     fn name(&self) -> &str {
         self.columns.first().map_or("", |(_, name)| name)
     }
 
-    /// Whether the plan asks for a column of the outer query.
+    /// Whether the plan uses a column of the relation as an outer column.
     pub fn is_asked_by(&self, plan: &LogicalPlan) -> Result<bool> {
         let asked = outer_columns(plan)?;
         Ok(asked.iter().any(|column| self.columns.iter().any(|(known, _)| known == column)))
@@ -189,7 +189,7 @@ impl Outer {
         }
     }
 
-    /// An expression of the subquery, with the columns of the relation in place of outer ones.
+    /// An expression of the subquery, with the columns of the relation in place of outer columns.
     fn inside(&self, expr: &Expr) -> Result<Expr> {
         let name_of = |column: &Column| {
             let known = self.columns.iter().find(|(known, _)| known == column);
@@ -207,7 +207,7 @@ impl Outer {
                 None => Transformed::no(Expr::OuterReferenceColumn(field, column)),
             }),
             mut other => Ok(match subquery_of(&mut other) {
-                // It goes on to ask for outer columns, which are those of the relation now.
+                // A subquery within goes on to use outer columns: those of the relation now.
                 Some(subquery) => {
                     *subquery = asking_for(subquery, &column_of)?;
                     Transformed::yes(other)
@@ -233,7 +233,7 @@ impl Outer {
         Ok(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(input))?))
     }
 
-    /// A number of rows of each combination. Columns are computed above, so that rows are left out in the order of a sort.
+    /// LIMIT and OFFSET for each combination. Columns are computed above it, so that rows are cut off in the order of a sort.
     fn limited(&self, input: &LogicalPlan, skip: i64, fetch: Option<i64>) -> Result<LogicalPlan> {
         match input {
             LogicalPlan::Projection(projection) => {
@@ -284,7 +284,7 @@ impl Outer {
         LogicalPlanBuilder::from(window).filter(is_kept)?.project(kept)?.build()
     }
 
-    /// Groups are of one combination. Without GROUP BY there is a row for combinations without rows too.
+    /// An aggregation within each combination. Without GROUP BY, combinations without rows have a row, too.
     fn aggregate(&self, aggregate: &Aggregate) -> Result<LogicalPlan> {
         if aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
             return not_impl_err!(
@@ -346,7 +346,7 @@ impl Outer {
 
     fn join(&self, join: &Join) -> Result<LogicalPlan> {
         let (asked_left, asked_right) = (self.is_asked_by(&join.left)?, self.is_asked_by(&join.right)?);
-        // The relation is on a side all of whose rows have a place in the result.
+        // The relation is joined to a side whose rows are all in the result.
         let (left, right) = match join.join_type {
             JoinType::Inner => (asked_left || !asked_right, asked_right),
             JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
@@ -410,7 +410,7 @@ impl Outer {
         Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(joined))?))
     }
 
-    /// The plan for all combinations, whose columns come first, in their order.
+    /// The plan for all combinations, with the columns of the plan first, in their order.
     fn arranged(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
         let depending = self.depend(plan)?;
         let mut columns: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
@@ -418,7 +418,7 @@ impl Outer {
         Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(depending))?))
     }
 
-    /// The plan with other names for the columns of the relation.
+    /// The plan with a suffix at the names of the relation's columns.
     pub fn renamed(&self, plan: LogicalPlan, suffix: &str) -> Result<LogicalPlan> {
         let columns = plan.schema().columns().into_iter().map(|column| {
             match self.columns.iter().find(|(_, name)| *name == column.name) {
@@ -429,7 +429,7 @@ impl Outer {
         Ok(LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::new(plan))?))
     }
 
-    /// That rows of two plans are of one combination; the columns of the other plan were renamed.
+    /// Conditions that rows of two plans have the same combination, if the relation's columns have a suffix in the other plan.
     fn equal(&self, one: &DFSchema, other: &DFSchema, suffix: &str) -> Result<Vec<Expr>> {
         let pairs = self
             .columns
@@ -439,7 +439,8 @@ impl Outer {
     }
 }
 
-/// Every combination is computed by the outer query once more: subqueries within each other would double the plan at each level.
+/// Refuses plans that grow too large: the relation has a copy of the outer query, so that nested subqueries
+/// would double the plan at each level.
 fn check_size(input: &LogicalPlan, subquery: &LogicalPlan) -> Result<()> {
     let mut nodes = 0_usize;
     for plan in [input, subquery] {
@@ -456,13 +457,13 @@ fn check_size(input: &LogicalPlan, subquery: &LogicalPlan) -> Result<()> {
     Err(error.hint("compute them by joins, or by common table expressions that are grouped").into())
 }
 
-/// The plan with a column `name` that is another one in each row.
+/// The plan with a column `name` that numbers its rows.
 pub fn with_row_numbers(plan: LogicalPlan, name: &str) -> Result<LogicalPlan> {
     let number = WindowFunction::new(WindowFunctionDefinition::WindowUDF(row_number_udwf()), vec![]);
     Ok(LogicalPlan::Window(Window::try_new(vec![Expr::from(number).alias(name)], Arc::new(plan))?))
 }
 
-/// Each row of VALUES as a query of its own.
+/// VALUES as a union of queries, one for each row.
 pub fn rows_of(values: &Values) -> Result<LogicalPlan> {
     let mut rows = values.values.iter().map(|row| {
         let columns = row.iter().zip(values.schema.iter()).map(|(value, (qualifier, field))| {

@@ -14,7 +14,7 @@ use super::lowering::Lowering;
 use super::outer_columns::{outer_columns, subquery_of};
 use super::{Shared, has_subquery, settled};
 
-/// Conditions of a join with subqueries: of an inner join they are a filter above it.
+/// Lowers LATERAL, and subqueries in the condition of a join: for an inner join they go into a filter above it.
 pub fn lower_join(join: Join, shared: &mut Shared<'_>) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Subquery(lateral) = join.right.as_ref()
         && !lateral.outer_ref_columns.is_empty()
@@ -45,7 +45,7 @@ pub fn lower_join(join: Join, shared: &mut Shared<'_>) -> Result<Transformed<Log
     Ok(Transformed::yes(lower_filter(filter, shared)?.data))
 }
 
-/// Subqueries in the condition of an outer join have their values beside the columns that they ask for.
+/// Subqueries in the condition of an outer join: their values are joined to the side whose columns they use.
 fn lower_outer_join(join: Join, shared: &mut Shared<'_>) -> Result<Transformed<LogicalPlan>> {
     let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
     let Join { left, right, on, filter, join_type, .. } = join;
@@ -79,7 +79,7 @@ fn lower_outer_join(join: Join, shared: &mut Shared<'_>) -> Result<Transformed<L
     Ok(Transformed::yes(joined.project(columns)?.build()?))
 }
 
-/// The columns of a join that an expression and its subqueries ask for.
+/// The columns of a join that an expression and its subqueries use.
 fn needed_by(expr: &Expr) -> Result<Vec<Column>> {
     let mut needed: Vec<Column> = expr.column_refs().into_iter().cloned().collect();
     expr.apply(|part| {
@@ -92,7 +92,7 @@ fn needed_by(expr: &Expr) -> Result<Vec<Column>> {
     Ok(needed)
 }
 
-/// A LATERAL query is computed for the combinations of values that it asks for, and joined by them.
+/// A LATERAL query is computed for all combinations of the outer values that it uses, and joined on these.
 fn lower_lateral(
     join: &Join,
     lateral: &Subquery,

@@ -12,18 +12,18 @@ use super::Shared;
 use super::dependent::{Outer, with_row_numbers};
 use super::outer_columns::outer_columns;
 
-/// Replaces subqueries in expressions over `input`, which is joined to their values.
+/// Replaces subqueries in expressions over `input`, which is joined to the subqueries' values.
 pub struct Lowering<'a, 'c> {
     pub input: LogicalPlan,
-    /// The input before it was joined to any value: a combination of outer values is found there.
+    /// The input before any value was joined to it: combinations of outer values are taken from it.
     base: LogicalPlan,
-    /// Whether copies of the base have the same rows.
+    /// Whether copies of the base certainly have the same rows.
     is_base_steady: bool,
     pub shared: &'a mut Shared<'c>,
     /// Whether the input has more columns than it had at first.
     pub is_wider: bool,
     pub changed: bool,
-    /// Whether DataFusion joins totals here.
+    /// Whether DataFusion can join correlated aggregates here.
     pub takes_totals: bool,
 }
 
@@ -33,7 +33,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
         Self { base, is_base_steady: false, input, shared, is_wider: false, changed: false, takes_totals }
     }
 
-    /// An expression whose value is needed.
+    /// Lowers the subqueries of an expression whose exact value is needed, with unknown apart from false.
     pub fn value(&mut self, expr: Expr) -> Result<Expr> {
         let lowered = expr.transform_down(|part| {
             let value = match part {
@@ -54,7 +54,8 @@ impl<'a, 'c> Lowering<'a, 'c> {
         Ok(lowered.data)
     }
 
-    /// A value that is compared with the rows of a subquery. It comes into the condition of a join, where DataFusion joins no totals.
+    /// Lowers a value that is compared with the rows of a subquery. It goes into the condition of a join,
+    /// where DataFusion joins no correlated aggregates.
     pub fn operand(&mut self, expr: Expr) -> Result<Expr> {
         let takes_totals = std::mem::replace(&mut self.takes_totals, false);
         let value = self.value(expr);
@@ -62,7 +63,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
         value
     }
 
-    /// The value as a column of the input: it is computed once for each row, and no rule makes a constant of it.
+    /// Adds the value to the input as a column: it is computed once for each row, and no rule makes a constant of it.
     pub fn as_column(&mut self, value: Expr) -> Result<Expr> {
         let name = format!("{}value", self.shared.prefix());
         let input = self.take_input()?;
@@ -72,8 +73,8 @@ impl<'a, 'c> Lowering<'a, 'c> {
         Ok(Expr::Column(Column::new_unqualified(name)))
     }
 
-    /// The outer columns of a subquery, and their combinations. A subquery that computes `random()`, or the like, is computed for each row
-    /// of the outer query.
+    /// The outer columns of a subquery, and their combinations. A subquery that computes `random()` or the
+    /// like is computed for each row of the outer query.
     pub fn outer(&mut self, subquery: &LogicalPlan, prefix: &str) -> Result<Outer> {
         let columns = outer_columns(subquery)?;
         if !columns.iter().any(|column| self.input.schema().has_column(column)) {
@@ -86,7 +87,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
             self.set_input(computed_once(numbered)?);
             return Outer::of_rows(row, subquery, &self.input, prefix);
         }
-        // The value of one subquery may be compared with the rows of another.
+        // The subquery may use the value of another subquery, which only the wider input has.
         let is_of_base = |column: &Column| {
             self.base.schema().has_column(column) || !self.input.schema().has_column(column)
         };
@@ -97,7 +98,7 @@ impl<'a, 'c> Lowering<'a, 'c> {
         Outer::new(subquery, &self.input, prefix)
     }
 
-    /// Lets copies of the base have the same rows, also the one in the input.
+    /// Makes sure that all copies of the base, also that in the input, have the same rows.
     fn steady_base(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.is_base_steady, true) || !varies(&self.base)? {
             return Ok(());
@@ -127,12 +128,12 @@ impl<'a, 'c> Lowering<'a, 'c> {
         Ok(())
     }
 
-    /// The input, for a plan over it that [`set_input`](Self::set_input) puts in its place.
+    /// Takes the input, to build a plan over it for [`set_input`](Self::set_input).
     pub fn take_input(&mut self) -> Result<LogicalPlan> {
         Ok(std::mem::replace(&mut self.input, LogicalPlanBuilder::empty(false).build()?))
     }
 
-    /// Takes a plan with the columns of the input, and more, in the place of the input.
+    /// Sets the input to a plan with the columns of the former one, and more.
     pub fn set_input(&mut self, wider: LogicalPlan) {
         self.input = wider;
         (self.is_wider, self.changed) = (true, true);

@@ -1,10 +1,10 @@
-//! IN and NOT IN of rows: unknown if no row has the value, but it or a row is NULL.
+//! IN and NOT IN as values: unknown if no row has the value, but the value or a row is NULL.
 //!
-//! Three facts decide: whether a row has the value, whether there is a row, and whether one is NULL. The first is of the value, the
-//! others are of all rows, so that no single join finds them all:
+//! Three facts decide: whether a row has the value, whether there is a row, and whether one is NULL. The
+//! first fact concerns one value, the others concern all rows, so that no single join finds them all:
 //!
 //! - **apart**: one join with the counts of the rows, and one with the distinct values. Both stream, but the plan has the subquery
-//!   twice, and what is in it four times, and so on.
+//!   twice, subqueries within it four times, and so on.
 //! - **together**: a full join with the distinct values, NULL among them. All of these are in its result, with or without a row of the
 //!   outer query, and windows over it count them. The plan has the subquery once, but the windows hold all rows of the outer query
 //!   in memory.
@@ -31,10 +31,10 @@ use super::outer_columns::{named, same};
 use super::shapes::first_column;
 use super::{PREFIX, settled};
 
-/// Levels of subqueries within each other that may be in a plan twice each.
+/// Most levels of nested subqueries of which a plan has two copies each.
 const MAX_LEVELS: usize = 2;
 
-/// How the name of a column ends that only rows which are joined apart have: the number of their values.
+/// The suffix of the column that counts values, which only `apart` makes.
 const VALUES: &str = "values";
 
 /// The rows of a subquery for all combinations of outer values.
@@ -42,24 +42,24 @@ struct Rows {
     prefix: String,
     outer: Outer,
     plan: LogicalPlan,
-    /// The column that is compared, in the type of what it is compared with.
+    /// The subquery's column, in the type in which it is compared.
     value: Expr,
 }
 
-/// What decides, as expressions over the input that the rows were joined to. None is ever unknown.
+/// The facts that decide, as expressions over the joined input. None of them is ever unknown.
 struct Facts {
     has_value: Expr,
     has_no_row: Expr,
-    /// Means something only if there is a row.
+    /// Valid only if there is a row.
     has_null: Expr,
 }
 
 impl Lowering<'_, '_> {
-    /// IN or NOT IN as a value.
+    /// Lowers IN or NOT IN to an expression.
     pub fn within(&mut self, within: InSubquery) -> Result<Expr> {
         self.changed = true;
         let InSubquery { expr, subquery, negated } = self.compared_as_equal(within)?;
-        // A join would compute it for each pair of rows.
+        // A join would compute a volatile expression for each pair of rows.
         let expr = if is_volatile(&expr) { self.as_column(*expr)? } else { *expr };
         let rows = self.rows_of(&subquery)?;
         let facts = match levels(&rows.plan)? < MAX_LEVELS {
@@ -85,7 +85,7 @@ impl Lowering<'_, '_> {
 
     fn apart(&mut self, expr: &Expr, rows: Rows) -> Result<Facts> {
         let Rows { prefix, outer, plan, value } = rows;
-        // What is counted must be what is joined.
+        // The counts and the distinct values must come from the same rows.
         let plan = computed_once(plan)?;
         let column = |name: &str| format!("{prefix}{name}");
         let groups = outer.columns_in(plan.schema())?;
@@ -146,7 +146,7 @@ impl Lowering<'_, '_> {
             (named(counted.schema(), &column("rows"))?, named(counted.schema(), &column("nulls"))?);
         self.set_input(LogicalPlanBuilder::from(counted).filter(is_of_input)?.build()?);
         Ok(Facts {
-            // NULL was joined to NULL.
+            // The join matches NULL with NULL, which is no match for IN.
             has_value: expr.clone().is_not_null().and(copies.is_not_null()),
             has_no_row: rows.eq(lit(0_i64)),
             has_null: nulls.gt(lit(0_i64)),
@@ -154,7 +154,7 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// The distinct values of each combination of outer values, NULL among them, and how many rows have each.
+/// The distinct values of each combination of outer values, NULL among them, and the number of rows with each.
 fn values_of(outer: &Outer, plan: LogicalPlan, value: Expr, name: &str, copies: &str) -> Result<LogicalPlan> {
     let columns = outer.columns_in(plan.schema())?.into_iter().chain([value.alias(name)]);
     let rows = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
@@ -163,7 +163,7 @@ fn values_of(outer: &Outer, plan: LogicalPlan, value: Expr, name: &str, copies: 
     LogicalPlanBuilder::from(rows).aggregate(groups, counts)?.build()
 }
 
-/// Levels of subqueries within each other in a plan whose rows are joined apart.
+/// The deepest nesting of subqueries in a plan that were joined apart.
 fn levels(plan: &LogicalPlan) -> Result<usize> {
     let mut levels = Levels { open: 0, most: 0 };
     plan.visit_with_subqueries(&mut levels)?;
@@ -171,7 +171,7 @@ fn levels(plan: &LogicalPlan) -> Result<usize> {
 }
 
 struct Levels {
-    /// Around the node that is visited.
+    /// The nesting around the visited node.
     open: usize,
     most: usize,
 }
@@ -191,7 +191,7 @@ impl<'n> TreeNodeVisitor<'n> for Levels {
     }
 }
 
-/// Whether the node counts the values of rows that are joined apart.
+/// Whether the node is the count of values that `apart` makes.
 fn counts_values(node: &LogicalPlan) -> bool {
     let LogicalPlan::Aggregate(aggregate) = node else { return false };
     let is_count = |expr: &Expr| match expr {

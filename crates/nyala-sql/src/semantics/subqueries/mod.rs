@@ -1,8 +1,8 @@
 //! Subqueries in any place, with any correlation, and with three-valued logic.
 //!
-//! DataFusion makes joins of some subqueries: EXISTS and IN in conditions, and totals whose rows are found by equality. The others
-//! become joins here: the subquery is computed for every combination of the outer values that it asks for (`dependent`),
-//! and each row of the outer query finds its value there.
+//! DataFusion makes joins of some subqueries: EXISTS and IN in conditions, and aggregates that are correlated
+//! by equality. The others become joins here: the subquery is computed for all combinations of the outer
+//! values that it uses (`dependent`), and each row of the outer query is joined to its value.
 //!
 //! ```text
 //! node ─▶ conditions   a filter: what DataFusion joins by itself stays in it
@@ -40,15 +40,15 @@ pub use shapes::is_of_one_row;
 pub use single::{or_null_function, single_value};
 use values::{lower_distinct_on, lower_values};
 
-/// What the rewrites of one plan share.
+/// State that the rewrites of one plan share.
 #[derive(Debug)]
 pub struct Shared<'c> {
-    /// The joins and columns that were made, which are numbered.
+    /// The number of joins and columns made so far, for their names.
     joins: usize,
     config: &'c ConfigOptions,
 }
 
-/// How the names of columns begin that are made here.
+/// The prefix of column names that are made here.
 const PREFIX: &str = "__outer_";
 
 impl<'c> Shared<'c> {
@@ -56,15 +56,15 @@ impl<'c> Shared<'c> {
         Self { joins: 0, config }
     }
 
-    /// How the names of the columns of one more join begin.
+    /// The prefix of column names for one more join.
     fn prefix(&mut self) -> String {
         self.joins += 1;
         format!("{PREFIX}{}_", self.joins)
     }
 }
 
-/// A node whose subqueries are those that DataFusion makes joins of. Its expressions have the meanings of types already, and
-/// comparisons that are made here get them here.
+/// Lowers those subqueries of a node that DataFusion does not make joins of. The node's expressions have the
+/// meanings of types already; comparisons that are made here get them here.
 pub fn lower_subqueries(node: LogicalPlan, shared: &mut Shared<'_>) -> Result<Transformed<LogicalPlan>> {
     match node {
         LogicalPlan::Values(values) if values.values.iter().flatten().any(has_subquery) => {
@@ -87,7 +87,7 @@ pub fn lower_subqueries(node: LogicalPlan, shared: &mut Shared<'_>) -> Result<Tr
     }
 }
 
-/// A plan that was made here, without subqueries that only became visible in it.
+/// The plan, with the subqueries lowered that became visible when it was made.
 fn settled(plan: LogicalPlan, shared: &mut Shared<'_>) -> Result<LogicalPlan> {
     Ok(plan.transform_up(|node| lower_subqueries(node, shared))?.data)
 }

@@ -1,4 +1,4 @@
-//! Columns of an outer query that a subquery asks for.
+//! Columns of an outer query that a subquery uses.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Subquery, binary_expr};
 
-/// That two values are the same, also if both are NULL.
+/// The condition that two values are equal, or both NULL.
 pub fn same(one: Expr, other: Expr) -> Expr {
     binary_expr(one, Operator::IsNotDistinctFrom, other)
 }
 
-/// The column of this name, whatever its qualifier.
+/// The column of this name, with any qualifier.
 pub fn named(schema: &DFSchema, name: &str) -> Result<Expr> {
     let (qualifier, field) = schema.qualified_field_with_unqualified_name(name)?;
     Ok(Expr::Column(Column::new(qualifier.cloned(), field.name())))
 }
 
-/// The outer columns that a plan, with the subqueries in it, asks for.
+/// The outer columns that a plan uses, also in its subqueries.
 pub fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     plan.apply_with_subqueries(|node| {
@@ -34,7 +34,7 @@ pub fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-/// The subquery with other outer columns in the place of some, which may be of other types.
+/// The subquery with some of its outer columns replaced, maybe by columns of other types.
 pub fn asking_for(
     subquery: &Subquery,
     column_of: &impl Fn(&Column) -> Option<(FieldRef, Column)>,
@@ -70,7 +70,7 @@ pub fn asking_for(
     })
 }
 
-/// The subquery of an expression.
+/// The subquery in an expression, if it is one with a subquery.
 pub fn subquery_of(expr: &mut Expr) -> Option<&mut Subquery> {
     match expr {
         Expr::Exists(exists) => Some(&mut exists.subquery),

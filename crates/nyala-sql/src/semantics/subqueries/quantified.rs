@@ -1,4 +1,4 @@
-//! ANY and ALL of rows: true if the comparison with some row is, unknown if one is unknown.
+//! ANY and ALL of rows: ANY is true if the comparison with some row is true, and otherwise unknown if one is unknown.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Whether the comparison is true for some row. The value that is compared is an outer value of the subquery, so that the
-    /// comparisons of each value that are true, and those that are unknown, are counted together.
+    /// Whether the comparison is true for some row. The compared value becomes an outer value of the
+    /// subquery, so that the true and the unknown comparisons are counted for each distinct value.
     fn some_row(&mut self, expr: Expr, op: Operator, subquery: &Subquery) -> Result<Expr> {
         let prefix = self.shared.prefix();
         let (trues, unknowns) = (format!("{prefix}trues"), format!("{prefix}unknowns"));

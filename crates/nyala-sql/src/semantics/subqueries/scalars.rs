@@ -45,14 +45,14 @@ impl Lowering<'_, '_> {
         Ok(value)
     }
 
-    /// A subquery without outer values. It may have no row, and then is NULL, whatever its column says.
+    /// A subquery without outer values. If it has no row its value is NULL, even if its column is declared never to be NULL.
     fn constant(&mut self, mut subquery: Subquery) -> Result<Expr> {
         if subquery.subquery.schema().fields().len() == 1 && is_volatile_plan(&subquery.subquery)? {
             self.changed = true;
             subquery = named_apart(subquery, &format!("{}value", self.shared.prefix()))?;
         }
         let plan = subquery.subquery.as_ref();
-        // A call may be NULL as it is planned, and be a constant once it is computed.
+        // A call that may be NULL as it is planned can become a constant that is not.
         let may_be_null = plan.schema().fields().iter().any(|field| field.is_nullable());
         let stays_null = may_be_null && has_stored_columns(plan);
         if stays_null || is_of_one_row(plan) || plan.schema().fields().len() != 1 {
@@ -63,15 +63,15 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// The subquery with a name of its own for its column. DataFusion computes subqueries that are written alike once, and takes their values
-/// for equal.
+/// The subquery with a unique name for its column. DataFusion computes subqueries that are written alike
+/// once, and so would give them the same value.
 fn named_apart(subquery: Subquery, name: &str) -> Result<Subquery> {
     let column = first_column(&subquery.subquery).alias(name);
     let plan = Projection::try_new(vec![column], Arc::clone(&subquery.subquery))?;
     Ok(Subquery { subquery: Arc::new(LogicalPlan::Projection(plan)), ..subquery })
 }
 
-/// The subquery with columns that may be NULL, as far as DataFusion is told.
+/// The subquery with columns that DataFusion takes for nullable.
 fn perhaps_null(subquery: Subquery) -> Result<Subquery> {
     let columns = subquery.subquery.schema().iter().map(|(qualifier, field)| {
         let column = Expr::from((qualifier, field));

@@ -1,4 +1,4 @@
-//! What a subquery is like: how many rows it has, where it asks for outer columns, and so whether DataFusion makes a join of it.
+//! Properties of subqueries: the number of rows, the places of outer columns, and whether DataFusion makes a join of one.
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, JoinType, Result, ScalarValue};
@@ -11,7 +11,7 @@ use super::super::varying::is_volatile_plan;
 use super::has_subquery;
 use super::single::or_null_function;
 
-/// The column of a subquery that has one.
+/// The first column of a subquery; NULL if it has none.
 pub fn first_column(plan: &LogicalPlan) -> Expr {
     let column = plan.schema().columns().into_iter().next();
     column.map(Expr::Column).unwrap_or_else(|| lit(ScalarValue::Null))
@@ -31,7 +31,7 @@ pub fn is_of_one_row(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether the columns of a plan are those of tables, of which no rule makes constants, nor columns that are never NULL.
+/// Whether all columns of a plan are stored columns of tables: no rule makes constants of them, or takes them for never NULL.
 pub fn has_stored_columns(plan: &LogicalPlan) -> bool {
     fn is_column(expr: &Expr) -> bool {
         match expr {
@@ -44,7 +44,7 @@ pub fn has_stored_columns(plan: &LogicalPlan) -> bool {
         LogicalPlan::Projection(projection) => {
             projection.expr.iter().all(is_column) && has_stored_columns(&projection.input)
         }
-        // An outer join makes columns NULL, and becomes an inner one where a condition drops the rows for which it did.
+        // An outer join makes columns NULL, but becomes an inner one if a condition drops the rows where they are.
         LogicalPlan::Join(join) if join.join_type.is_outer() => false,
         LogicalPlan::SubqueryAlias(_)
         | LogicalPlan::Subquery(_)
@@ -57,13 +57,13 @@ pub fn has_stored_columns(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether a value is a column that no projection computes, at most in another type: no expression comes in its place.
+/// Whether a value is a column that no projection computes, or a cast of one: no rule puts an expression in its place.
 pub fn is_plain_column(value: &Expr, plan: &LogicalPlan) -> bool {
     match value {
         Expr::Cast(cast) => is_plain_column(&cast.expr, plan),
         Expr::Alias(alias) => is_plain_column(&alias.expr, plan),
         Expr::Column(column) => is_plain(column, plan),
-        // No rule looks into it.
+        // No rule looks into this function.
         Expr::ScalarFunction(call) => call.name() == or_null_function().name(),
         _ => false,
     }
@@ -92,7 +92,7 @@ fn is_plain(column: &Column, plan: &LogicalPlan) -> bool {
     }
 }
 
-/// The plan without a LIMIT that leaves at least one row, of which EXISTS does not ask how many there are.
+/// The plan without a LIMIT of at least one row, which makes no difference to EXISTS.
 pub fn without_limit(plan: &LogicalPlan) -> LogicalPlan {
     if let LogicalPlan::Limit(Limit { skip: None, fetch: Some(fetch), input }) = plan
         && let Expr::Literal(ScalarValue::Int64(Some(1..)), _) = fetch.as_ref()
@@ -102,17 +102,17 @@ pub fn without_limit(plan: &LogicalPlan) -> LogicalPlan {
     plan.clone()
 }
 
-/// Whether DataFusion makes a join of EXISTS or IN: outer columns are in conditions only, and no operator above these depends on
-/// which rows they let through.
+/// Whether DataFusion makes a correct join of EXISTS or IN: outer columns are in conditions only, and no
+/// operator above the conditions depends on which rows they keep.
 pub fn joins_by_conditions(subquery: &Subquery) -> Result<bool> {
     if subquery.outer_ref_columns.is_empty() {
         return Ok(true);
     }
-    // It would be computed once for all rows.
+    // DataFusion would compute a volatile subquery once for all rows.
     Ok(!is_volatile_plan(&subquery.subquery)? && asks_in_conditions(&subquery.subquery, &|_| true)?)
 }
 
-/// Whether outer columns are only in conditions that are `is_fine`, with nothing but joins and columns around them.
+/// Whether outer columns are only in conditions that are `is_fine`, with only joins and plain columns above these.
 fn asks_in_conditions(plan: &LogicalPlan, is_fine: &impl Fn(&Expr) -> bool) -> Result<bool> {
     if !asks_outside(plan)? {
         return Ok(true);
@@ -135,7 +135,7 @@ fn asks_in_conditions(plan: &LogicalPlan, is_fine: &impl Fn(&Expr) -> bool) -> R
     }
 }
 
-/// Whether a plan asks for outer columns, itself or in its subqueries.
+/// Whether a plan, or a subquery in it, uses outer columns.
 pub fn asks_outside(plan: &LogicalPlan) -> Result<bool> {
     let mut asks = false;
     plan.apply_with_subqueries(|node| {
@@ -145,7 +145,7 @@ pub fn asks_outside(plan: &LogicalPlan) -> Result<bool> {
     Ok(asks)
 }
 
-/// Whether a subquery is a total of rows that are found by equality with outer values, which DataFusion joins by groups.
+/// Whether a subquery is an aggregate that is correlated by equality, which DataFusion joins by groups.
 pub fn is_total_by_equality(plan: &LogicalPlan) -> Result<bool> {
     match plan {
         LogicalPlan::Projection(projection)

@@ -1,4 +1,4 @@
-//! The value of a subquery that must have one row.
+//! The value of a subquery that must have at most one row.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 
 use crate::error::QueryError;
 
-/// The aggregate that is the value of one row, NULL of none, and an error of more.
+/// The aggregate that gives the value of a single row, NULL for no rows, and an error for several.
 pub fn single_value() -> Arc<AggregateUDF> {
     static FUNCTION: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
         Arc::new(AggregateUDF::from(SingleValue { signature: Signature::any(1, Volatility::Immutable) }))
@@ -21,7 +21,7 @@ pub fn single_value() -> Arc<AggregateUDF> {
     Arc::clone(&FUNCTION)
 }
 
-/// The value as it is, which may be NULL.
+/// The value, declared to be nullable.
 pub fn or_null(expr: Expr) -> Expr {
     or_null_function().call(vec![expr])
 }
@@ -29,7 +29,7 @@ pub fn or_null(expr: Expr) -> Expr {
 /// The function of [`or_null`].
 pub fn or_null_function() -> Arc<ScalarUDF> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-        // A constant would be computed, and not be NULL.
+        // Volatile, because an immutable call of a constant would be folded, and then be never NULL.
         Arc::new(ScalarUDF::from(OrNull { signature: Signature::any(1, Volatility::Volatile) }))
     });
     Arc::clone(&FUNCTION)
@@ -85,7 +85,7 @@ impl Single {
 impl Accumulator for Single {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let Some(column) = values.first() else { return Ok(()) };
-        // One row more than there may be tells enough.
+        // Two rows are enough to tell that there is more than one.
         for row in 0..column.len().min(2) {
             self.find(ScalarValue::try_from_array(column, row)?)?;
         }

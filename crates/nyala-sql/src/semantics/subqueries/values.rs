@@ -1,4 +1,4 @@
-//! Subqueries in nodes that need their values.
+//! Subqueries in SELECT lists, aggregates, windows and ORDER BY, whose exact values are needed.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Distinct, DistinctOn, Expr, LogicalPlan, LogicalP
 use super::lowering::Lowering;
 use super::{Shared, has_subquery, settled};
 
-/// Subqueries whose values are needed.
+/// Lowers the subqueries of a node whose values are needed.
 pub fn lower_values(node: LogicalPlan, shared: &mut Shared<'_>) -> Result<Transformed<LogicalPlan>> {
     let Some(input) = node.inputs().first().map(|input| (*input).clone()) else {
         return Ok(Transformed::no(node));
@@ -53,7 +53,7 @@ pub fn lower_values(node: LogicalPlan, shared: &mut Shared<'_>) -> Result<Transf
     }))
 }
 
-/// DISTINCT ON whose keys or values have subqueries: these are computed for its input.
+/// DISTINCT ON with subqueries in its keys or values: they are computed as columns of its input.
 pub fn lower_distinct_on(on: DistinctOn, shared: &mut Shared<'_>) -> Result<LogicalPlan> {
     let mut computed = Computed { prefix: shared.prefix(), exprs: Vec::new() };
     let keys = on.on_expr.into_iter().map(|key| computed.column_of(key)).collect();
@@ -84,7 +84,7 @@ struct Computed {
 }
 
 impl Computed {
-    /// The column that has the value of an expression with a subquery; another expression itself.
+    /// The column with the value of an expression that has a subquery; other expressions are returned as they are.
     fn column_of(&mut self, expr: Expr) -> Expr {
         if !has_subquery(&expr) {
             return expr;
