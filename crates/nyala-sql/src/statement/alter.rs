@@ -66,7 +66,7 @@ enum Verb {
     Drop,
 }
 
-/// The part after `ALTER CUBE name`: actions with commas between them. ADD and DROP hold until the next verb.
+/// The part after `ALTER CUBE name`: actions with commas between them. ADD and DROP apply to all actions up to the next verb.
 pub fn parse_actions(parser: &mut DFParser<'_>) -> Result<Vec<AlterAction>> {
     let mut actions = Vec::new();
     let mut verb = None;

@@ -1,7 +1,7 @@
-//! `ARRAY[…]` of columns within a subquery, as a call.
+//! Writes `ARRAY[…]` of columns within a subquery as a call.
 //!
-//! DataFusion 55 plans the elements of an array without the queries around, so that they cannot name columns of these. Arguments of a
-//! function can.
+//! DataFusion 55 plans the elements of an array without the outer queries, so that they cannot name columns
+//! of these. The arguments of a function can.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use super::query_depth::AtDepths;
 
 const FUNCTION: &str = "make_array";
 
-/// Writes the arrays in queries within a statement as calls. The columns of these queries must have their names already.
+/// Writes the arrays in subqueries of a statement as calls. The columns of these subqueries must have their names already.
 pub fn call_arrays_within(statement: &mut Statement) {
     let _ = statement.visit(&mut AtDepths::within_query(Arrays));
 }
@@ -34,7 +34,7 @@ impl VisitorMut for Arrays {
     }
 }
 
-/// Whether it is an array with a column in it.
+/// Whether an expression is an array with a column in it.
 fn names_column(expr: &Expr) -> bool {
     let is_column = |part: &Expr| match part {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),

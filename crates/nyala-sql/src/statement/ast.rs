@@ -22,7 +22,7 @@ use super::unneeded::Unneeded;
 pub struct Statement {
     /// A statement of Nyala, or one for DataFusion.
     pub kind: Kind,
-    /// The text it was parsed from, if it is a query, the text held nothing else, and it was not changed since.
+    /// The text that the statement was parsed from, if it is the only statement of the text, is a query, and was not changed since.
     text: Option<Arc<str>>,
     parsing: Duration,
     may_name_user: bool,
@@ -80,9 +80,9 @@ pub enum Nyala {
     ShowQueryHistory,
     /// `KILL QUERY id [ON NODE 'name']`
     KillQuery {
-        /// Of `system.queries`.
+        /// The statement's id in `system.queries`.
         id: u64,
-        /// The node that runs it; the one that is asked when absent.
+        /// The node that runs the statement; the node that is asked when absent.
         node: Option<String>,
     },
     /// `BACKUP TO 'folder' [BASE 'folder']`
@@ -124,10 +124,10 @@ pub enum CacheStatement {
     Drop(Option<CacheScope>),
 }
 
-/// The files that such a statement is about.
+/// The files that a statement about the cache names.
 #[derive(Debug, Clone)]
 pub enum CacheScope {
-    /// Those of an external table.
+    /// The files of an external table.
     Table(ObjectName),
     /// The cuboids of a cube.
     Cube(ObjectName),
@@ -145,7 +145,7 @@ impl Statement {
         }
     }
 
-    /// The query that it is, if it is one.
+    /// The query, if the statement is one.
     pub fn query_mut(&mut self) -> Option<&mut Query> {
         match &mut self.kind {
             Kind::DataFusion(statement) => match statement.as_mut() {
@@ -159,7 +159,7 @@ impl Statement {
         }
     }
 
-    /// The same, to be changed; of EXPLAIN it is the statement that is explained. Its text is forgotten.
+    /// The SQL parser's tree, to be changed; for EXPLAIN that of the explained statement. The statement's text is forgotten.
     pub fn ast_mut(&mut self) -> Option<&mut SqlStatement> {
         self.text = None;
         let Kind::DataFusion(statement) = &mut self.kind else { return None };
@@ -173,12 +173,12 @@ impl Statement {
         }
     }
 
-    /// Whether it only ends other work: `KILL QUERY`, `CANCEL JOB`.
+    /// Whether the statement only ends other work: `KILL QUERY`, `CANCEL JOB`.
     pub fn ends_work(&self) -> bool {
         matches!(self.kind, Kind::Nyala(Nyala::KillQuery { .. } | Nyala::CancelJob(_)))
     }
 
-    /// The COPY of rows that the client sends, if it is one.
+    /// The COPY of rows that the client sends, if the statement is one.
     pub fn copy_from_client(&self) -> Option<&CopyInto> {
         match &self.kind {
             Kind::Nyala(Nyala::Live(live)) => match live.as_ref() {
@@ -198,47 +198,47 @@ impl Statement {
         Self { kind, text: None, parsing: Duration::ZERO, may_name_user: true }
     }
 
-    /// Whether it may name the session's user. Certain only if not.
+    /// Whether the statement may name the session's user. False is certain, true is not.
     pub(super) fn may_name_user(&self) -> bool {
         self.may_name_user
     }
 
-    /// Records whether its text has a word for the session's user.
+    /// Records whether the statement's text has a word for the session's user.
     pub(super) fn set_may_name_user(&mut self, may: bool) {
         self.may_name_user = may;
     }
 
-    /// Forgets its text, which no longer stands for it.
+    /// Forgets the text, which no longer stands for the statement.
     pub(super) fn forget_text(&mut self) {
         self.text = None;
     }
 
-    /// Remembers the text of a query. Others are shown as they display, which leaves out passwords.
+    /// Keeps the text, if the statement is a query. Other statements are shown by `Display`, which leaves out passwords.
     pub(super) fn keep_text(&mut self, text: &str) {
         if matches!(self.ast(), Some(SqlStatement::Query(_))) {
             self.text = Some(text.into());
         }
     }
 
-    /// The text it was parsed from, if it stands for that text alone.
+    /// The text that the statement was parsed from, if it stands for that text alone.
     pub fn text(&self) -> Option<&Arc<str>> {
         self.text.as_ref()
     }
 
-    /// Records how long its text took to parse.
+    /// Records how long the text took to parse.
     pub fn parsed_within(&mut self, time: Duration) {
         self.parsing = time;
     }
 
-    /// How long its text took to parse; zero if that is not known, as of one among several in a text.
+    /// How long the text took to parse; zero if unknown, as for one of several statements in a text.
     pub fn parsing(&self) -> Duration {
         self.parsing
     }
 
-    /// So many bytes of its text, or of how it displays; a long list of values is not written to its end for that.
+    /// The first `bytes` bytes of the text, or of the `Display` form, which is not written further than that.
     pub fn beginning(&self, bytes: usize) -> String {
         let mut begun = Beginning { text: String::new(), left: bytes };
-        // Both fail when there is no room left.
+        // Both writes fail when there is no room left.
         if let Some(text) = &self.text {
             let _ = begun.write_str(text);
             return begun.text;
@@ -252,7 +252,7 @@ impl Statement {
         DfStatement::Statement(Box::new(SqlStatement::Query(query)))
     }
 
-    /// The statement that an EXPLAIN is about.
+    /// The statement that an EXPLAIN explains.
     pub fn explained(&self) -> Option<(&ExplainStatement, &DfStatement)> {
         match &self.kind {
             Kind::DataFusion(statement) => match statement.as_ref() {
@@ -264,7 +264,7 @@ impl Statement {
     }
 }
 
-/// Takes text until there is no room left.
+/// A writer that takes text until there is no room left.
 struct Beginning {
     text: String,
     left: usize,
@@ -348,9 +348,9 @@ impl fmt::Display for Nyala {
 /// `BACKUP TO 'folder' [BASE 'folder']`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Backup {
-    /// Where it goes.
+    /// The folder of the backup.
     pub target: String,
-    /// An earlier backup, with which files are shared.
+    /// An earlier backup, with which the new one shares files.
     pub base: Option<String>,
 }
 

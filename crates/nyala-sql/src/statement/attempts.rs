@@ -1,9 +1,9 @@
-//! How often the parser reads the tokens of a text, counted without parsing it.
+//! An upper bound of the tokens that the parser reads, counted without parsing.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-/// How often the parser reads the tokens of a text at most.
+/// Counts how often the parser reads the tokens of a text at most.
 ///
 /// It reads `((SELECT …) a JOIN …)` as a bracketed query, fails, and reads it again as a join: the contents of a run of
 /// brackets with a query in it are read as often as the run is long, and runs within each other multiply.
@@ -12,17 +12,17 @@ pub struct Attempts {
     readings: usize,
     /// For each open bracket, how often its contents are read.
     times: Vec<usize>,
-    /// Brackets that opened just now.
+    /// Number of brackets that opened directly before the next token.
     run: usize,
 }
 
 impl Attempts {
-    /// Tokens that are read at most, each as often as it is.
+    /// An upper bound of the tokens that are read; a token that is read twice counts twice.
     pub fn readings(&self) -> usize {
         self.readings
     }
 
-    /// Takes the next token, which is no white space.
+    /// Takes the next token, which is not white space.
     pub fn count(&mut self, token: &Token) {
         let around = self.times.last().copied().unwrap_or(1);
         self.readings = self.readings.saturating_add(around);

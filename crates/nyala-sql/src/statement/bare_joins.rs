@@ -1,4 +1,4 @@
-//! Joins whose right side is a join without brackets.
+//! Puts brackets around joins that are the right side of another join.
 //!
 //! ```text
 //! a JOIN b JOIN c ON y ON x            a JOIN (b JOIN c ON y) ON x
@@ -10,11 +10,11 @@
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// A join that has a condition to come.
+/// A join whose condition has not come yet.
 struct Open {
-    /// The place of its right side.
+    /// The place of the first token of its right side.
     side: usize,
-    /// Whether another join began since.
+    /// Whether another join began since then.
     holds_join: bool,
 }
 
@@ -35,10 +35,10 @@ pub fn bracket_joins(tokens: &mut Vec<TokenWithSpan>) {
     *tokens = bracketed;
 }
 
-/// Brackets with the places of the tokens that they stand before, in order.
+/// The missing brackets, each with the place of the token that it stands before, in order.
 fn missing_brackets(tokens: &[TokenWithSpan]) -> Vec<(usize, Token)> {
     let mut brackets = Vec::new();
-    // The open joins within each open bracket, and outside of all.
+    // The open joins within each open bracket, and those outside of all brackets.
     let mut levels: Vec<Vec<Open>> = vec![Vec::new()];
     let mut is_unconditional = false;
     for (place, token) in tokens.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Calls, operators and constants in words that DataFusion's planner knows.
+//! Writes calls, operators and constants in forms that DataFusion's planner knows.
 
 use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
 use datafusion::sql::sqlparser::ast::{
@@ -9,10 +9,10 @@ use datafusion::sql::sqlparser::ast::{
 use super::snippets::parse_expr;
 use crate::error::Result;
 
-/// `text ^@ start`, and `list && list`, as functions.
+/// Writes `text ^@ start` and `list && list` as calls.
 pub fn called(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Expr> {
     let function = if *op == BinaryOperator::PGStartsWith { "starts_with" } else { "array_has_any" };
-    // A text in quotes is of the type of the list on the other side.
+    // A text in quotes takes the type of the list on the other side.
     let typed = |side: &Expr, other: &Expr| match other {
         Expr::Cast { data_type, .. } if literal_text(side).is_some() => {
             format!("CAST({side} AS {data_type})")
@@ -22,8 +22,8 @@ pub fn called(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Expr> {
     parse_expr(&format!("{function}({}, {})", typed(left, right), typed(right, left)))
 }
 
-/// An operator before its operand that the planner does not know, in words that it knows; none for others. The sign before a call
-/// keeps the column without a name.
+/// Writes a prefix operator that the planner does not know in a form that it knows; none for other operators.
+/// A sign before the call keeps the column without a name.
 pub fn before_operand(op: UnaryOperator, operand: &Expr) -> Result<Option<Expr>> {
     let text = match op {
         UnaryOperator::BitwiseNot => format!("(({operand}) # -1)"),
@@ -42,7 +42,7 @@ pub fn literal_text(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// `DATE 'today'` and its kin, which are other moments each time; none for other texts.
+/// The expression for `DATE 'today'` and its kin, whose value depends on when it is computed; none for other texts.
 pub fn moment_of_word(text: &str, data_type: &DataType) -> Option<String> {
     if !matches!(data_type, DataType::Date | DataType::Timestamp(..)) {
         return None;
@@ -57,7 +57,7 @@ pub fn moment_of_word(text: &str, data_type: &DataType) -> Option<String> {
     Some(format!("CAST({moment} AS {data_type})"))
 }
 
-/// Calls with arguments that DataFusion's functions do not have.
+/// Writes calls with arguments that DataFusion's functions do not take in other words.
 pub fn with_fewer_arguments(function: &Function) -> Option<String> {
     let FunctionArguments::List(list) = &function.args else { return None };
     let name = function.name.to_string().to_ascii_lowercase();
@@ -71,8 +71,8 @@ pub fn with_fewer_arguments(function: &Function) -> Option<String> {
     }
 }
 
-/// A number in the ORDER BY of an aggregate is a constant. DataFusion's planner takes it for the position of a column, unless it is in
-/// brackets.
+/// Puts a number in the ORDER BY of an aggregate into brackets. It is a constant there, but DataFusion's
+/// planner takes it for the position of a column unless it is in brackets.
 pub fn constants_in_order(function: &mut Function) {
     let clauses = match &mut function.args {
         FunctionArguments::List(list) => list.clauses.as_mut_slice(),
@@ -118,7 +118,7 @@ fn interval_of_parts(arguments: &[FunctionArg]) -> Option<String> {
     Some(format!("({text})"))
 }
 
-/// There is no element before the first.
+/// Replaces a negative subscript by 0: there is no element before the first.
 pub fn no_element(access: &mut AccessExpr) {
     if let AccessExpr::Subscript(Subscript::Index { index }) = access
         && matches!(index, Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(expr.as_ref(), Expr::Value(_)))
@@ -127,7 +127,7 @@ pub fn no_element(access: &mut AccessExpr) {
     }
 }
 
-/// An interval that DataFusion's planner does not read is a text that is cast.
+/// Writes an interval that DataFusion's planner does not read as a cast of a text.
 pub fn of_interval(expr: &mut Expr) -> Result<()> {
     let Expr::Interval(interval) = expr else { return Ok(()) };
     spell_months(&mut interval.value);
@@ -144,7 +144,7 @@ pub fn of_interval(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// `substring(text FROM pattern)`, and `substring(text FROM pattern FOR escape)` with a pattern of SIMILAR TO.
+/// Writes `substring(text FROM pattern)`, and `substring(text FROM pattern FOR escape)` with a pattern of SIMILAR TO, as calls.
 pub fn by_pattern(text: &Expr, pattern: &Expr, escape: Option<&Expr>) -> Result<Option<Expr>> {
     Ok(match escape {
         None if is_text(pattern) => Some(parse_expr(&format!("regexp_substring({text}, {pattern})"))?),
@@ -155,7 +155,7 @@ pub fn by_pattern(text: &Expr, pattern: &Expr, escape: Option<&Expr>) -> Result<
     })
 }
 
-/// Whether an expression is a text by how it is written.
+/// Whether an expression is certainly a text, as it is written.
 fn is_text(expr: &Expr) -> bool {
     match expr {
         Expr::Value(ValueWithSpan { value, .. }) => matches!(
@@ -169,7 +169,7 @@ fn is_text(expr: &Expr) -> bool {
     }
 }
 
-/// `mons`, by which PostgreSQL shows months, is a word that DataFusion does not read.
+/// Replaces `mon` and `mons`, with which PostgreSQL shows months and which DataFusion does not read, by `months`.
 pub fn spell_months(value: &mut Expr) {
     let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = value else { return };
     let spelled: Vec<&str> = text

@@ -1,4 +1,4 @@
-//! Names for casts. DataFusion leaves casts out of the names of columns, and takes `sum(x)` and `sum(x::bigint)` for one.
+//! Gives casts names. DataFusion leaves casts out of the names of columns, and takes `sum(x)` and `sum(x::bigint)` for one column.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -9,11 +9,11 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut, visit_expressions_mut,
 };
 
-/// The function that a cast with a name is written as: the cast, and its type as a text.
+/// The function that stands for a named cast. Its arguments are the cast, and its type as a text.
 pub const NAMED_CAST: &str = "nyala_named_cast";
 
-/// Gives names to the casts of each query that has two keys or two calls which differ in their casts alone, and to casts in
-/// rows of VALUES that carry more than a type of Arrow.
+/// Names the casts of each query with two keys or two calls that differ in their casts alone, and casts in
+/// rows of VALUES to types that carry more than an Arrow type.
 pub fn name_casts(statement: &mut Statement) {
     let _ = statement.visit(&mut Naming);
 }
@@ -41,7 +41,7 @@ impl VisitorMut for Naming {
     }
 }
 
-/// Types that are more than one of Arrow.
+/// Whether a type carries more than an Arrow type, such as a length.
 fn is_marked(data_type: &DataType) -> bool {
     matches!(
         data_type,
@@ -57,7 +57,7 @@ fn is_marked(data_type: &DataType) -> bool {
     )
 }
 
-/// Replaces a cast by a call of `NAMED_CAST`, whose column name has the type.
+/// Replaces a cast by a call of [`NAMED_CAST`], whose column name has the type.
 fn name(expr: &mut Expr) {
     let Expr::Cast { data_type, .. } = expr else { return };
     let written = Expr::Value(Value::SingleQuotedString(data_type.to_string()).with_empty_span());
@@ -79,7 +79,7 @@ fn name(expr: &mut Expr) {
     });
 }
 
-/// Whether two keys or calls of a query are the same but for their casts.
+/// Whether two keys or calls of a query differ in their casts alone.
 fn differ_in_casts(query: &mut Query) -> bool {
     let mut found = Vec::new();
     let mut has_cast = false;

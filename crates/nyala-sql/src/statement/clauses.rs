@@ -1,4 +1,4 @@
-//! Clauses that DataFusion's planner does not know, in words that it knows, and an error for those that it would leave out.
+//! Writes clauses that DataFusion's planner does not know in forms that it knows, and refuses clauses that it would leave out.
 
 use std::ops::ControlFlow;
 
@@ -26,7 +26,7 @@ use crate::error::{ErrorKind, QueryError, Result};
 /// Names of a collation by which texts are compared byte by byte, as all texts are.
 const BYTEWISE: &[&str] = &["c", "posix", "ucs_basic", "default", "c.utf-8", "c.utf8"];
 
-/// Writes the clauses of a statement in other words.
+/// Rewrites the clauses of a statement.
 pub fn rewrite_clauses(statement: &mut Statement) -> Result<()> {
     match statement.visit(&mut Clauses) {
         ControlFlow::Break(error) => Err(*error),
@@ -68,7 +68,7 @@ fn or_break(done: Result<()>) -> ControlFlow<Box<QueryError>> {
     }
 }
 
-/// The error for a clause that would be left out.
+/// The error for a clause that the planner would leave out.
 pub fn unsupported(clause: &str, instead: &str) -> QueryError {
     QueryError::new(ErrorKind::Unsupported, format!("{clause} is not supported")).hint(instead)
 }
@@ -95,7 +95,7 @@ fn of_query(query: &mut Query) -> Result<()> {
             Some(_) => return Err(QueryError::new(ErrorKind::Syntax, "a query has both LIMIT and FETCH")),
         }
     }
-    // Rows are not locked: a statement that changes them is refused if another was first.
+    // Rows are not locked: a statement that changes rows is refused if another one changed them first.
     query.locks.clear();
     if query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some() {
         return Err(unsupported("FOR XML, FOR JSON, SETTINGS or FORMAT behind a query", "leave it out"));
@@ -140,7 +140,7 @@ fn of_select(select: &mut Select, order_by: Option<&mut OrderBy>) -> Result<()> 
     series_to_from(select);
     rows_in_list(select);
     keep_titles(select);
-    // Joins that need the columns of tables are left to `merge_joins`.
+    // Joins whose columns have to be looked up are left to `merge_joins`.
     merge_columns(select, order_by, Known { columns_of: &|_| None, hidden: "" })?;
     Ok(())
 }
@@ -260,7 +260,7 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
             *expr = parse_expr(&format!("({})", all.join(" AND ")))?;
         }
         Expr::AtTimeZone { timestamp, time_zone } => {
-            // Of a text in quotes PostgreSQL makes a moment, not a time without a zone.
+            // PostgreSQL makes a moment of a text in quotes, not a time without a zone.
             let cast = if literal_text(timestamp).is_some() { "::timestamptz" } else { "" };
             *expr = parse_expr(&format!("timezone({time_zone}, ({timestamp}){cast})"))?;
         }
@@ -307,7 +307,7 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// A call in other words, if it needs some.
+/// Rewrites a call, if DataFusion needs another one.
 fn of_function(function: &mut Function) -> Result<Option<Expr>> {
     constants_in_order(function);
     if !function.within_group.is_empty() {
@@ -325,7 +325,7 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
     parse_expr(of_now).map(Some)
 }
 
-/// A timestamp counts microseconds, if no other precision is written: nanoseconds would end in 2262.
+/// Makes a timestamp count microseconds, if no other precision is written: nanoseconds would end in 2262.
 pub fn count_microseconds(data_type: &mut DataType) {
     if let DataType::Timestamp(precision @ None, _) = data_type {
         *precision = Some(6);

@@ -1,7 +1,7 @@
 //! ON CONFLICT of an INSERT, which DataFusion's planner refuses.
 //!
-//! An INSERT replaces whole rows. DO UPDATE is the same if it gives every column of the row that is not of the key its new
-//! value; whether it does is known once the table is.
+//! An INSERT replaces whole rows. DO UPDATE does the same if it gives every column of the row that is not
+//! part of the key its new value. Whether it does can be checked only once the table is known.
 
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, ConflictTarget, DoUpdate, Expr, Insert, OnConflict, OnConflictAction,
@@ -17,9 +17,9 @@ use crate::error::{ErrorKind, QueryError, Result};
 /// The columns of an ON CONFLICT, to be checked against those of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// The columns that are to be the key, if it names any.
+    /// The columns that the clause names as the key; none if it names none.
     target: Option<Vec<String>>,
-    /// For DO UPDATE.
+    /// The columns of DO UPDATE; none for DO NOTHING.
     replaced: Option<Replaced>,
 }
 
@@ -27,11 +27,11 @@ pub struct Conflict {
 struct Replaced {
     /// Columns that get the values of the new row.
     set: Vec<String>,
-    /// Columns that the INSERT names; none if that is all of them.
+    /// Columns that the INSERT names; none if it names none, which means all.
     inserted: Option<Vec<String>>,
 }
 
-/// Takes it out of the statement.
+/// Takes the ON CONFLICT out of the statement.
 pub fn take(insert: &mut Insert) -> Result<(IfExists, Option<Conflict>)> {
     let conflict = match insert.on.take() {
         None => return Ok((IfExists::Replace, None)),
@@ -48,7 +48,7 @@ pub fn take(insert: &mut Insert) -> Result<(IfExists, Option<Conflict>)> {
     })
 }
 
-/// The columns that are to be the key, if it names any.
+/// The columns that the clause names as the key; none if it names none.
 fn target_of(conflict: &OnConflict) -> Result<Option<Vec<String>>> {
     match &conflict.conflict_target {
         None => Ok(None),
@@ -60,7 +60,7 @@ fn target_of(conflict: &OnConflict) -> Result<Option<Vec<String>>> {
     }
 }
 
-/// Fails if it names other columns than those of the key.
+/// Fails if the clause names other columns than those of the key.
 pub fn check_target(conflict: &OnConflict, key: &[String]) -> Result<()> {
     let key: Vec<&str> = key.iter().map(String::as_str).collect();
     Conflict { target: target_of(conflict)?, replaced: None }.check(&key, &[])
@@ -80,7 +80,7 @@ fn replaced(mut update: DoUpdate, insert: &Insert) -> Result<Replaced> {
     Ok(Replaced { set, inserted })
 }
 
-/// The column, if it gets the value of the same column of the new row.
+/// The column, if the assignment gives it the value of the same column of the new row.
 fn excluded(assignment: &Assignment) -> Option<String> {
     let AssignmentTarget::ColumnName(target) = &assignment.target else { return None };
     let Expr::CompoundIdentifier(parts) = &assignment.value else { return None };
@@ -90,7 +90,7 @@ fn excluded(assignment: &Assignment) -> Option<String> {
 }
 
 impl Conflict {
-    /// Refuses a clause that is about the key of a table, which has none.
+    /// Refuses a clause that needs a key, for a table without one.
     pub fn check_without_key(&self, table: &QualifiedName) -> Result<()> {
         if self.target.is_none() && self.replaced.is_none() {
             return Ok(());

@@ -31,14 +31,14 @@ pub struct CopyInto {
     pub location: Option<String>,
     /// Options.
     pub options: Vec<CopyOption>,
-    /// Under this name it is done once.
+    /// A label under which the load is done only once.
     pub label: Option<String>,
 }
 
-/// A `COPY … FROM` statement, or nothing if it is none.
+/// Parses a `COPY … FROM` statement; none for other statements.
 pub fn parse_copy(parser: &mut DFParser<'_>) -> Result<Option<CopyInto>> {
     let mut is_from = false;
-    // Looks ahead only: failing brings the parser back to where it was.
+    // This only looks ahead: its failure brings the parser back to where it was.
     let ahead = parser.parser.maybe_parse(|parser| {
         parser.next_token();
         parser.parse_object_name(false)?;
@@ -52,7 +52,7 @@ pub fn parse_copy(parser: &mut DFParser<'_>) -> Result<Option<CopyInto>> {
     }
     let mut tokens = statement_tokens(parser);
     let label = take_label(&mut tokens)?;
-    // Its parser would take the text after `FROM STDIN;` for rows, so that it gets this statement alone.
+    // The SQL parser would take the text after `FROM STDIN;` for rows, so it gets the tokens of this statement alone.
     let dialect = Postgres::for_tokens(tokens.len());
     let mut alone = Parser::new(&dialect).with_tokens_with_locations(tokens);
     alone.next_token();
@@ -104,7 +104,7 @@ pub fn is_copy_to_client(tokens: &[TokenWithSpan]) -> bool {
         })
 }
 
-/// Such a statement, for a door that can send rows in the format asked for.
+/// Parses a `COPY … TO STDOUT`, for a door that can send rows in the requested format.
 pub fn parse_copy_to_client(dialect: &Postgres, tokens: Vec<TokenWithSpan>) -> Result<Statement> {
     let mut parser =
         Parser::new(dialect).with_recursion_limit(RECURSION_LIMIT).with_tokens_with_locations(tokens);
@@ -131,7 +131,7 @@ fn unsupported(what: &str) -> QueryError {
     QueryError::new(ErrorKind::Unsupported, format!("`{what}` is not supported"))
 }
 
-/// Takes all tokens up to the end of the statement.
+/// Takes all tokens up to the end of the statement out of the parser.
 fn statement_tokens(parser: &mut DFParser<'_>) -> Vec<TokenWithSpan> {
     let ends = |token: &Token| matches!(token, Token::EOF | Token::SemiColon);
     let tokens = std::iter::from_fn(|| {
@@ -141,7 +141,7 @@ fn statement_tokens(parser: &mut DFParser<'_>) -> Vec<TokenWithSpan> {
     tokens.collect()
 }
 
-/// Takes `LABEL '…'` out of the list of options: no other database's parser knows it.
+/// Takes `LABEL '…'` out of the list of options: the SQL parser does not know it.
 fn take_label(tokens: &mut Vec<TokenWithSpan>) -> Result<Option<String>> {
     let is_word = |at: usize, word: &str| matches!(tokens.get(at).map(|t| &t.token), Some(Token::Word(w)) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
     let from = (0..tokens.len()).find(|at| is_word(*at, "FROM")).unwrap_or(tokens.len());
@@ -159,7 +159,7 @@ fn take_label(tokens: &mut Vec<TokenWithSpan>) -> Result<Option<String>> {
     let range = match (is(at - 1, &Token::Comma), is(at + 2, &Token::Comma)) {
         (true, _) => at - 1..at + 2,
         (false, true) => at..at + 3,
-        // It is the only one.
+        // The label is the only option.
         (false, false) if is(at + 2, &Token::RParen) => at - 1..at + 3,
         (false, false) => at..at + 2,
     };
@@ -167,7 +167,7 @@ fn take_label(tokens: &mut Vec<TokenWithSpan>) -> Result<Option<String>> {
     Ok(Some(label))
 }
 
-/// An option as it was written before PostgreSQL 9.
+/// Adds an option that is written as before PostgreSQL 9.
 fn modern(option: CopyLegacyOption, options: &mut Vec<CopyOption>) -> Result<()> {
     let format = |name: &str| CopyOption::Format(Ident::new(name));
     match option {

@@ -15,18 +15,18 @@ use super::titles::name_columns_within;
 use super::words::from_parser;
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// The parts of such a statement.
+/// The parts of a `COPY … TO 'location'` statement.
 #[derive(Debug, Clone)]
 pub struct CopyTo {
     /// The rows.
     pub query: Box<Query>,
-    /// Where they go.
+    /// The location that they are written to.
     pub target: String,
     /// Options, with names in lower case; those without a value are `true`.
     pub options: Vec<(String, String)>,
 }
 
-/// Where `TO` and a location stand in the statement; none if it is another one.
+/// The place of the `TO` before a location; none in other statements.
 pub fn place_of_target(tokens: &[TokenWithSpan]) -> Option<usize> {
     let is = |token: &Token, keyword| matches!(token, Token::Word(word) if word.keyword == keyword);
     let first = tokens.iter().find(|token| !is_space(token))?;
@@ -52,7 +52,7 @@ fn is_space(token: &TokenWithSpan) -> bool {
     matches!(token.token, Token::Whitespace(_))
 }
 
-/// Parses a statement whose `TO` is at `place`.
+/// Parses a statement whose `TO` is the token at `place`.
 pub fn parse_copy_to(dialect: &Postgres, tokens: Vec<TokenWithSpan>, place: usize) -> Result<CopyTo> {
     let mut source = tokens;
     let rest = source.split_off(place);

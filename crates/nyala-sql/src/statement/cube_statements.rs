@@ -14,9 +14,9 @@ pub struct CreateCube {
     pub name: ObjectName,
     /// Whether an existing cube is no error.
     pub if_not_exists: bool,
-    /// How it is divided into segments.
+    /// How the cube is divided into segments.
     pub partition: Option<PartitionClause>,
-    /// Automatic work on its segments.
+    /// Automatic work on the cube's segments.
     pub options: Vec<StatementOption>,
     /// The SELECT, as written.
     pub query: Box<Query>,
@@ -27,9 +27,9 @@ pub struct CreateCube {
 pub struct PartitionClause {
     /// A column of the first table in FROM.
     pub column: String,
-    /// The step; for timestamps it may be in seconds instead. None where EVERY is absent.
+    /// The step, if it is one of days or months. None for a step in seconds, and without EVERY.
     pub step: Option<Step>,
-    /// A step shorter than a day.
+    /// The step in seconds, if it is shorter than a day.
     pub seconds: Option<i64>,
     /// The step as written.
     pub text: String,
@@ -42,7 +42,7 @@ pub struct BuildCube {
     pub action: BuildAction,
     /// The cube.
     pub name: ObjectName,
-    /// Whether the statement lasts as long as its job, and ends it when it ends. If not, its answer is the job's number.
+    /// Whether the statement lasts as long as its job, and cancels the job if it is cancelled. If not, its answer is the job's number.
     pub waits: bool,
     /// The first value of the range, and the first after it; all ranges when absent.
     pub range: Option<(Expr, Expr)>,
@@ -51,18 +51,18 @@ pub struct BuildCube {
 /// An action on the segments of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuildAction {
-    /// Missing and stale ones are built; all of them if the cube has one segment only.
+    /// Builds missing and stale segments; all segments if the cube has one only.
     Build,
-    /// All are built anew.
+    /// Builds all segments anew.
     Refresh,
-    /// They become one.
+    /// Makes one segment of all.
     Merge,
 }
 
 /// The parts of a `RECOMMEND CUBE` statement.
 #[derive(Debug, Clone)]
 pub struct Recommend {
-    /// The queries that are served.
+    /// The queries that the cube is to answer.
     pub scope: RecommendFor,
     /// The budget.
     pub options: Vec<StatementOption>,
@@ -71,9 +71,9 @@ pub struct Recommend {
 /// The queries that a recommendation is for.
 #[derive(Debug, Clone)]
 pub enum RecommendFor {
-    /// Queries with all their tables in it.
+    /// Queries whose tables are all in this schema.
     Schema(Ident),
-    /// Queries that read it.
+    /// Queries that read this table.
     Table(ObjectName),
 }
 

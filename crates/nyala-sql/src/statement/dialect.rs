@@ -1,4 +1,4 @@
-//! PostgreSQL's SQL, where the parser of 0.62 reads it otherwise.
+//! PostgreSQL's SQL, where sqlparser 0.62 reads it differently.
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -14,9 +14,9 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::grouping_sets::{MAX_COPIES, grouping};
 
-/// Operands that the parser may read besides two for each token. It reads some texts in two ways, the second after the first
-/// failed: `position(a, b)` as `position(a IN b)` first, `CAST(…` as a cast and then as a function. Within each other these
-/// double the work at every level, so that a text of 1 KB would be read for years.
+/// Operands that the parser may read in addition to two for each token. It reads some texts a second time after
+/// a first reading failed: `position(a, b)` as `position(a IN b)` first, `CAST(…` as a cast and then as a
+/// function. Nested ones double the work at every level, so that the parser would read a text of 1 KB for years.
 const SPARE_OPERANDS: usize = 100_000;
 
 /// Longest operand of BETWEEN SYMMETRIC.
@@ -24,27 +24,27 @@ const MAX_OPERAND_BYTES: usize = 100_000;
 
 const PARSER: PostgreSqlDialect = PostgreSqlDialect {};
 
-/// The parser's own PostgreSQL dialect, in which `IS DISTINCT FROM` binds as closely as `IS NULL`: it takes all that
-/// follows, so that `a IS DISTINCT FROM 1 AND b` would compare `a` with `1 AND b`.
+/// The parser's own PostgreSQL dialect, in which `IS DISTINCT FROM` binds as closely as `IS NULL`: the parser
+/// alone would take all that follows, and compare `a` with `1 AND b` in `a IS DISTINCT FROM 1 AND b`.
 ///
-/// It counts the operands that the parser begins to read, and ends the parser when there are too many: each attempt goes by way
-/// of an operand, except for those that `limits` bounds.
+/// It counts the operands that the parser begins to read, and stops the parser when there are too many: each
+/// new reading begins with an operand, except for those that `limits` bounds.
 #[derive(Debug)]
 pub struct Postgres {
     operands_left: Cell<usize>,
-    /// Tokens that sets within GROUPING SETS may still be written out as.
+    /// Tokens that may still be written for sets within GROUPING SETS.
     copies_left: Cell<usize>,
     is_exhausted: Cell<bool>,
 }
 
 impl Postgres {
-    /// For one text of so many tokens.
+    /// The dialect for one text of `count` tokens.
     pub fn for_tokens(count: usize) -> Self {
         let operands_left = Cell::new(count.saturating_mul(2).saturating_add(SPARE_OPERANDS));
         Self { operands_left, copies_left: Cell::new(MAX_COPIES), is_exhausted: Cell::new(false) }
     }
 
-    /// Whether the parser was ended because it had read too many operands.
+    /// Whether the parser was stopped because it had read too many operands.
     pub fn is_exhausted(&self) -> bool {
         self.is_exhausted.get()
     }
@@ -68,7 +68,7 @@ fn between_symmetric(parser: &mut Parser, left: &Expr, precedence: u8) -> Option
         parser.expect_keyword_is(AND)?;
         Ok((low, parser.parse_subexpr(precedence)?))
     })();
-    // The operands are written twice, which doubles them at each level.
+    // The operands are written twice, which doubles the text at each level of nesting.
     let is_long = |operand: &Expr| operand.to_string().len() > MAX_OPERAND_BYTES;
     Some(bounds.and_then(|(low, high)| {
         if [left, &low, &high].into_iter().any(is_long) {
@@ -93,8 +93,8 @@ fn between_symmetric(parser: &mut Parser, left: &Expr, precedence: u8) -> Option
     }))
 }
 
-/// An operator before its operand. It takes all that binds closer than `&` and `||` do: `~ 5 + 3` is `~ (5 + 3)`, where the parser
-/// reads `(~ 5) + 3`. The operand is in brackets, because expressions are written as text and parsed again.
+/// A prefix operator. It takes everything that binds closer than `&` and `||`: `~ 5 + 3` is `~ (5 + 3)`, where the
+/// parser reads `(~ 5) + 3`. The operand is put in brackets, because expressions are written as text and parsed again.
 fn before_operand(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let op = match parser.peek_token_ref().token {
         Token::Tilde => UnaryOperator::BitwiseNot,
@@ -121,7 +121,7 @@ impl Dialect for Postgres {
         PARSER.dialect()
     }
 
-    /// The error is the one that the parser does not answer with another attempt.
+    /// The error is of the kind after which the parser makes no other attempt.
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         let Some(left) = self.operands_left.get().checked_sub(1) else {
             self.is_exhausted.set(true);
@@ -172,7 +172,7 @@ impl Dialect for Postgres {
     }
 
     fn is_column_alias(&self, keyword: &Keyword, parser: &mut Parser) -> bool {
-        // Words that begin what follows a column, as in `INSERT INTO t SELECT 1 ON CONFLICT …`.
+        // These words begin the clause after a column, as in `INSERT INTO t SELECT 1 ON CONFLICT …`.
         let begins = matches!(
             keyword,
             CREATE | FILTER | GRANT | NOTNULL | ON | OVER | OVERLAPS | RETURNING | TO | WITHIN
@@ -192,8 +192,8 @@ impl Dialect for Postgres {
         PARSER.prec_value(precedence)
     }
 
-    // Not `supports_named_fn_args_with_expr_name`: every argument would be read twice, and calls within each other as often as two to
-    // the power of their depth. Names of arguments are identifiers.
+    // `supports_named_fn_args_with_expr_name` is left out: every argument would be read twice, and nested
+    // calls as often as two to the power of their depth. Names of arguments are identifiers.
     as_postgresql! {
         allow_extract_custom
         allow_extract_single_quotes

@@ -1,7 +1,7 @@
-//! The ORDER BY of a query with DISTINCT. With DISTINCT ON, each key stands there once, and both are in the same order.
+//! The ORDER BY of a query with DISTINCT. For DISTINCT ON, its keys are made distinct, and both lists are brought into the same order.
 //!
-//! PostgreSQL compares both as sets, and takes numbers for positions of the SELECT list. DataFusion's planner compares key by key.
-//! A key may be written with the name of its table in one of them, and without it in the other.
+//! PostgreSQL compares the keys of DISTINCT ON and ORDER BY as sets, and takes numbers for positions of the SELECT list.
+//! DataFusion's planner compares key by key. A key may have the name of its table in one of the lists and not in the other.
 
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Ident, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectItem,
@@ -14,8 +14,8 @@ use super::outside_subqueries::change_outside_subqueries;
 use super::titles::title_of;
 use super::versions::folded;
 
-/// Writes the keys of DISTINCT ON in the order of ORDER BY, which gets those that it lacks. A query whose ORDER BY begins
-/// with other keys stays as it is: the planner refuses it.
+/// Writes the keys of DISTINCT ON in the order of ORDER BY, and adds those that ORDER BY lacks to it. A query
+/// whose ORDER BY begins with other keys stays as it is: the planner refuses it.
 pub fn keys_in_order(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_mut() else { return };
     let Select { distinct: Some(Distinct::On(keys)), projection, from, .. } = select.as_mut() else { return };
@@ -29,7 +29,7 @@ pub fn keys_in_order(query: &mut Query) {
     let mut known = Vec::new();
     keys.retain(|key| columns.is_new(&mut known, columns.plain(meant(key, items))));
     let Some(OrderBy { kind: OrderByKind::Expressions(orders), .. }) = &mut query.order_by else { return };
-    // The planner would look for the item in the rows below it.
+    // The planner would look for an item by its position among the rows below.
     for order in orders.iter_mut() {
         if let Some(item) = item_at(&order.expr, items) {
             order.expr = item;
@@ -53,8 +53,8 @@ pub fn keys_in_order(query: &mut Query) {
     }
 }
 
-/// Writes the keys of the ORDER BY of a SELECT DISTINCT as positions of the items that they are. The planner looks for the columns of such
-/// a key among the items, and finds none in `SELECT DISTINCT a + 1 AS b … ORDER BY a + 1`.
+/// Writes keys in the ORDER BY of a SELECT DISTINCT as the positions of the equal items. The planner looks for
+/// the columns of such a key among the items, and finds none in `SELECT DISTINCT a + 1 AS b … ORDER BY a + 1`.
 pub fn places_in_order(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_ref() else { return };
     let Select { distinct: Some(Distinct::Distinct), projection: items, from, .. } = select.as_ref() else {
@@ -62,13 +62,13 @@ pub fn places_in_order(query: &mut Query) {
     };
     let Some(OrderBy { kind: OrderByKind::Expressions(orders), .. }) = &mut query.order_by else { return };
     let columns = Columns::of(from);
-    // Behind a `*` of some columns, positions are not those of items.
+    // Items after a `*` are not counted, because it stands for several columns.
     let listed = items.iter().take_while(|item| title_of(item).is_some()).filter_map(|item| match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
         _ => None,
     });
     let listed: Vec<Expr> = listed.map(|expr| columns.plain(expr.clone())).collect();
-    // A name on its own may be that of an item.
+    // A plain name may be that of an item.
     for order in orders.iter_mut().filter(|order| !stands_alone(&order.expr)) {
         let key = columns.plain(order.expr.clone());
         if let Some(place) = listed.iter().position(|item| columns.are_same(item, &key)) {
@@ -78,7 +78,7 @@ pub fn places_in_order(query: &mut Query) {
     }
 }
 
-/// Whether a key is a name or a constant, brackets aside.
+/// Whether a key is a plain name or a constant, brackets aside.
 fn stands_alone(key: &Expr) -> bool {
     match key {
         Expr::Nested(inner) => stands_alone(inner),
@@ -86,11 +86,11 @@ fn stands_alone(key: &Expr) -> bool {
     }
 }
 
-/// How names of columns of a FROM are compared, which may have a qualifier or none.
+/// Compares names of columns, which may have a qualifier or none.
 struct Columns {
     /// The tables of FROM, by the names that qualify their columns.
     tables: Vec<Option<String>>,
-    /// A join merges columns: with a qualifier a name means the column of one side.
+    /// Whether a join merges columns: then a name with a qualifier means the column of one side.
     are_merged: bool,
 }
 
@@ -113,18 +113,18 @@ impl Columns {
         }
     }
 
-    /// Whether columns of this qualifier are those of a table of FROM.
+    /// Whether a qualifier is that of a table in FROM.
     fn has(&self, qualifier: &str) -> bool {
         self.tables.iter().flatten().any(|table| table == qualifier)
     }
 
-    /// The expression as it is compared: names and brackets in one spelling. A subquery stays as it is.
+    /// The expression in the form that is compared: names in one spelling, and no brackets. A subquery stays as it is.
     fn plain(&self, mut key: Expr) -> Expr {
         change_outside_subqueries(&mut key, |part| self.spell(part));
         key
     }
 
-    /// Writes a name in one spelling, and removes a pair of brackets.
+    /// Writes a name in one spelling, or removes a pair of brackets.
     fn spell(&self, expr: &mut Expr) {
         let spelt = |name: &Ident| Ident::with_quote('"', folded(name));
         match expr {
@@ -145,7 +145,8 @@ impl Columns {
         }
     }
 
-    /// Whether two plain keys are the same. A name without a qualifier means the column of only one table.
+    /// Whether two plain keys are the same. A name without a qualifier equals one with the qualifier of a
+    /// table in FROM, because it can mean the column of only one of them.
     fn are_same(&self, one: &Expr, other: &Expr) -> bool {
         match (one, other) {
             (Expr::Identifier(name), Expr::CompoundIdentifier(names))
@@ -157,7 +158,7 @@ impl Columns {
         }
     }
 
-    /// Adds a key, if there is no equal one.
+    /// Adds a key if no equal one is known; returns whether it did.
     fn is_new(&self, known: &mut Vec<Expr>, key: Expr) -> bool {
         let is_new = !known.iter().any(|other| self.are_same(&key, other));
         if is_new {
@@ -184,7 +185,7 @@ fn item_at(key: &Expr, items: &[SelectItem]) -> Option<Expr> {
     let Expr::Value(value) = key else { return None };
     let Value::Number(position, _) = &value.value else { return None };
     let at = position.parse::<usize>().ok()?.checked_sub(1)?;
-    // Behind a `*` of some columns, positions are not those of items.
+    // Items after a `*` have no known position, because it stands for several columns.
     if items.iter().take(at).any(|item| title_of(item).is_none()) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! How large a statement becomes once WITH and grouping sets are expanded, counted before anything is planned.
+//! The size of a statement's plan once WITH and grouping sets are expanded, counted before anything is planned.
 //!
 //! ```text
 //! WITH a AS (SELECT 1), b AS (SELECT * FROM a UNION ALL SELECT * FROM a), c AS (… b … b …), …
@@ -21,17 +21,17 @@ use datafusion::sql::sqlparser::ast::{
 
 /// Grouping sets of one SELECT, as in PostgreSQL: every row is grouped by each.
 const MAX_GROUPING_SETS: usize = 4096;
-/// Arguments of one call. Planning compares each with all before.
+/// Arguments of one call. Planning compares each with all earlier ones.
 const MAX_ARGUMENTS: usize = 1000;
-/// Expressions that one SELECT list, GROUP BY or ORDER BY lists, as many as in PostgreSQL. Planning compares each with all before.
+/// Expressions of one SELECT list, GROUP BY or ORDER BY, as many as in PostgreSQL. Planning compares each with all earlier ones.
 const MAX_COLUMNS: usize = 1664;
 /// Arms of one `CASE x WHEN …`.
 const MAX_ARMS: usize = 1000;
-/// Arms of one `CASE WHEN …`: compared with a constant, it is planned as a condition in which each arm excludes all before.
+/// Arms of one `CASE WHEN …`: compared with a constant, it is planned as a condition in which each arm excludes all earlier ones.
 const MAX_CONDITIONS: usize = 300;
 /// Window functions of one statement. Each may need an order of its own.
 const MAX_WINDOWS: usize = 250;
-/// Queries in expressions within each other: each is planned as a join with the query around it.
+/// Depth of nested queries in expressions: each is planned as a join with the query around it.
 const MAX_SUBQUERIES: usize = 16;
 
 /// Refuses a statement that would be planned into more than the budget.
@@ -50,7 +50,7 @@ pub fn check_expansion(statement: &DfStatement, budget: PlanBudget) -> Result<()
     }
 }
 
-/// Size of the plan of a part of a statement.
+/// The size of the plan of a part of a statement.
 #[derive(Debug, Clone, Copy, Default)]
 struct Size {
     nodes: usize,
@@ -64,11 +64,11 @@ impl Size {
     }
 }
 
-/// A query that the walk is in.
+/// A query that the walk has entered.
 #[derive(Default)]
 struct Frame {
     size: Size,
-    /// Names in WITH with queries not walked over yet, the next one last.
+    /// Names in WITH whose queries were not walked over yet, the next one last.
     coming: Vec<String>,
     /// Sizes of the queries in WITH that were walked over.
     with: HashMap<String, Size>,
@@ -77,11 +77,11 @@ struct Frame {
 struct Expansion {
     budget: PlanBudget,
     open: Vec<Frame>,
-    /// Subqueries that the walk is in.
+    /// Number of subqueries that the walk has entered.
     subqueries: usize,
-    /// Window functions in the whole statement.
+    /// Number of window functions in the whole statement.
     windows: usize,
-    /// Why the walk ended. Not the break value of the walk: each of its stack frames would reserve room for it.
+    /// The error that ended the walk. It is not the break value: each stack frame of the walk would reserve room for it.
     refused: Option<QueryError>,
 }
 
@@ -108,7 +108,7 @@ impl Expansion {
         self.budget.check_expressions(size.parts)
     }
 
-    /// The size of the query in WITH that a table name means; zero for others, and for a query that reads itself.
+    /// The size of the query in WITH that a table name refers to; zero for other names, and for a query that reads itself.
     fn in_with(&self, name: &ObjectName) -> Size {
         let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else { return Size::default() };
         let name = folded(name);
@@ -162,7 +162,7 @@ fn check_count(what: &str, count: usize, limit: usize) -> Result<()> {
     Err(exceeded(message).hint("ask for fewer at a time"))
 }
 
-/// Sets that an element of GROUP BY stands for.
+/// The number of sets that an element of GROUP BY stands for.
 fn grouping_sets(element: &Expr) -> usize {
     match element {
         Expr::Rollup(parts) => parts.len().saturating_add(1),
@@ -177,7 +177,7 @@ fn grouping_sets(element: &Expr) -> usize {
     }
 }
 
-/// Expressions that an element of GROUP BY groups by.
+/// The number of expressions that an element of GROUP BY groups by.
 fn grouped_by(element: &Expr) -> usize {
     match element {
         Expr::Rollup(parts) | Expr::Cube(parts) | Expr::GroupingSets(parts) => {
@@ -207,7 +207,7 @@ impl Visitor for Expansion {
         self.or_break(check_count("ORDER BY", ordered, MAX_COLUMNS))
     }
 
-    /// Queries in WITH are walked over before the query that they are for.
+    /// The walk visits queries in WITH before the body of the query that has them.
     fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
         let checked = self.check();
         let Some(inner) = self.open.pop() else { return self.or_break(checked) };
@@ -215,7 +215,7 @@ impl Visitor for Expansion {
             match frame.coming.pop() {
                 Some(name) => {
                     frame.with.insert(name, inner.size);
-                    // It is planned whether it is named or not.
+                    // A query in WITH is planned even if nothing reads it.
                     frame.size.add(Size { nodes: 1, parts: 0 });
                 }
                 None => frame.size.add(inner.size),

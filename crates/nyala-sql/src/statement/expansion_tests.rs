@@ -1,4 +1,4 @@
-//! Sizes of statements that are refused, and of such that are not.
+//! Statements of sizes that are refused, and of sizes that are not.
 #![allow(clippy::unwrap_used)]
 
 use nyala_model::config::QueryConfig;

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// The table function that stands for the files of a statement. Its argument is their place in [`take_files`].
+/// The table function that stands for a file table in a statement. Its argument is the position in the result of [`take_files`].
 pub const READ_FILES: &str = "read_files";
 
 /// Functions that read files, and the format of each.
@@ -31,7 +31,7 @@ const READERS: [(&str, &str); 9] = [
 pub struct FileTable {
     /// A location, in which `*` stands for any part of a name.
     pub location: String,
-    /// The format; none if the name of the files tells it.
+    /// The format; none if it follows from the names of the files.
     pub format: Option<String>,
     /// Options, with names in lower case.
     pub options: Vec<(String, String)>,
@@ -64,7 +64,7 @@ fn location_of(name: &ObjectName) -> Option<String> {
     }
 }
 
-/// `DESCRIBE 'file'` describes a query of all its columns.
+/// Makes `DESCRIBE 'file'` the description of a query of all its columns.
 fn describe_as_query(ast: &mut SqlStatement) {
     let SqlStatement::ExplainTable { describe_alias, table_name, .. } = ast else { return };
     let Some(location) = location_of(table_name) else { return };
@@ -122,7 +122,7 @@ impl VisitorMut for Files {
     }
 }
 
-/// The name of a file without its endings, as far as it is a plain one.
+/// The name of a file without its extensions, if that is a plain name.
 fn alias_of(location: &str) -> String {
     let name = location.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();
     let stem = name.split('.').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Values that a statement gives to columns, where their meaning depends on the column.
+//! Values that a statement gives to columns, as far as their meaning depends on the column.
 
 use datafusion::sql::sqlparser::ast::{
     AssignmentTarget, CastKind, DataType, Expr, Ident, Insert, ObjectName, SetExpr, Statement, Update, Value,
@@ -22,13 +22,13 @@ pub struct TargetColumn {
 }
 
 impl TargetColumn {
-    /// Whether its values are UUIDs, which texts are not cast to by themselves.
+    /// Whether the column has UUIDs, to which texts are not cast implicitly.
     fn is_uuid(&self) -> bool {
         self.sql_type == "uuid"
     }
 }
 
-/// Puts the defaults of columns in the place of DEFAULT, and reads texts for columns of UUIDs.
+/// Replaces DEFAULT by the column's default, and casts texts that are given to UUID columns.
 pub fn fit_values(statement: &mut Statement, columns: &[TargetColumn]) -> Result<()> {
     match statement {
         Statement::Insert(insert) => fit_rows(insert, columns),
@@ -62,7 +62,7 @@ fn fit_rows(insert: &mut Insert, columns: &[TargetColumn]) -> Result<()> {
     Ok(())
 }
 
-/// A query with fewer columns than the table gives the first ones.
+/// Names the first columns in an INSERT whose query has fewer columns than the table.
 fn name_first_columns(insert: &mut Insert, columns: &[TargetColumn]) {
     let items = insert.source.as_deref().and_then(items_of);
     let Some(items) = items.filter(|_| insert.columns.is_empty()) else { return };

@@ -5,7 +5,7 @@ use nyala_model::{DimensionSet, Lattice};
 
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// More cuboids than this would take longer to build than anyone waits.
+/// Most cuboids of a cube: more would take too long to build.
 pub const MAX_CUBOIDS: usize = 4096;
 
 /// A cube's SELECT with its grouping taken apart.

@@ -1,7 +1,7 @@
 //! `ROLLUP (…)`, `CUBE (…)` and `GROUPING SETS (…)`.
 //!
-//! The parser of 0.62 takes a member that begins with a bracket for a list, and so refuses `ROLLUP ((a)::int)`. It knows no sets within
-//! sets either.
+//! The parser of sqlparser 0.62 takes a member that begins with a bracket for a list, and so refuses `ROLLUP
+//! ((a)::int)`. It does not know sets within sets either.
 
 use std::cell::Cell;
 
@@ -10,14 +10,14 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-/// Most members of CUBE within GROUPING SETS, which becomes a set for each choice of them.
+/// Most members of a CUBE within GROUPING SETS, which is written as a set for each choice of members.
 const MAX_NESTED_MEMBERS: usize = 12;
 
-/// Most tokens that ROLLUP and CUBE within the GROUPING SETS of one text are written out as. Each of their sets has copies of its members,
-/// so that `CUBE` of a dozen long lists would fill the memory before anything counts its sets.
+/// Most tokens that are written for ROLLUP and CUBE within the GROUPING SETS of one text. Each of their sets has
+/// copies of its members, so that a `CUBE` of a dozen long lists would fill the memory before its sets are counted.
 pub const MAX_COPIES: usize = 1_000_000;
 
-/// The grouping that begins here, or the empty list `()`; none if another expression does. `copies_left` is what is left of [`MAX_COPIES`].
+/// Parses a grouping, or the empty list `()`; none for other expressions. `copies_left` is the rest of [`MAX_COPIES`].
 pub fn grouping(parser: &mut Parser, copies_left: &Cell<usize>) -> Option<Result<Expr, ParserError>> {
     let next = |at: usize| &parser.peek_nth_token_ref(at).token;
     let keyword = |at: usize| match next(at) {
@@ -113,7 +113,7 @@ fn sets_of(member: Member, copies_left: &Cell<usize>) -> Result<Vec<Vec<Expr>>, 
     })
 }
 
-/// Counts tokens that sets are written out as, and fails if there are too many of them.
+/// Counts the tokens that are written for sets, and fails if there are too many.
 fn check_copies(tokens: usize, left: &Cell<usize>) -> Result<(), ParserError> {
     match left.get().checked_sub(tokens) {
         Some(fewer) => {

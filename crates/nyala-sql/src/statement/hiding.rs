@@ -1,4 +1,4 @@
-//! Takes tables from [`PLAIN`], where no live table has the versions of its rows.
+//! Reads tables from the catalog [`PLAIN`], where no live table has the column with the versions of its rows.
 
 use std::ops::ControlFlow;
 
@@ -10,11 +10,11 @@ use nyala_model::QualifiedName;
 
 use super::versions::{PLAIN, folded, is};
 
-/// Takes the next table that is walked over from [`PLAIN`], if it is told to.
+/// Replaces the next table that the walk visits by that in [`PLAIN`], where this is wanted.
 pub struct Hiding<'a> {
-    /// For each table that is still to come: the live table that it is, if it is to be taken from there.
+    /// For each table still to come: the live table to read from [`PLAIN`]; none if the table stays.
     hidden: std::vec::IntoIter<Option<QualifiedName>>,
-    /// Tables written with a schema, as the statement names them, and their present names.
+    /// Tables with a schema in their names: the name in the statement, and the new one.
     renamed: Vec<(Vec<String>, ObjectName)>,
     /// The column with the versions of rows, in lower case.
     row_version: &'a str,
@@ -25,7 +25,7 @@ impl<'a> Hiding<'a> {
         Self { hidden: hidden.into_iter(), renamed: Vec::new(), row_version }
     }
 
-    /// `SELECT *, _version` gives it once: `*` has it, since it is named.
+    /// Drops `_version` from `SELECT *, _version`: `*` contains the column, because the statement names it.
     fn name_once(&self, projection: &mut Vec<SelectItem>) {
         if projection.iter().any(|item| matches!(item, SelectItem::Wildcard(_))) {
             let is_version = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(Expr::Identifier(name)) if is(name, self.row_version));
@@ -33,7 +33,7 @@ impl<'a> Hiding<'a> {
         }
     }
 
-    /// The present name of the table that a column name refers to, if it is one of `from`.
+    /// The new name of the table that the qualifier of a `*` refers to, if the table is in `from`.
     fn now(&self, name: &ObjectName, from: &[&ObjectName]) -> Option<ObjectName> {
         let parts = folded_parts(name);
         let mut known = self.renamed.iter().filter(|(written, _)| *written == parts).map(|(_, now)| now);
@@ -49,7 +49,7 @@ impl VisitorMut for Hiding<'_> {
             && let Some(Some(table)) = self.hidden.next()
         {
             let now = plain(&table);
-            // Columns are still to be found, and called, by the name that the statement has for the table.
+            // Columns must still be found, and named, by the name that the statement has for the table.
             if alias.is_none() {
                 if let [ObjectNamePart::Identifier(own)] = name.0.as_slice() {
                     let name = own.clone();
@@ -63,7 +63,7 @@ impl VisitorMut for Hiding<'_> {
         ControlFlow::Continue(())
     }
 
-    /// Columns are found by a part of a table's name, and `*` by the whole of it.
+    /// Renames the qualifier of a `*`: the planner compares it with the whole name of a table, and that of a column with a part of it.
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         self.name_once(&mut select.projection);
         if self.renamed.is_empty() {
@@ -92,7 +92,7 @@ fn folded_parts(name: &ObjectName) -> Vec<String> {
     name.0.iter().filter_map(ObjectNamePart::as_ident).map(folded).collect()
 }
 
-/// Adds the tables of a FROM that go by their own name.
+/// Adds the tables of a FROM that have no alias.
 fn without_alias<'a>(table: &'a TableWithJoins, found: &mut Vec<&'a ObjectName>) {
     let joined = table.joins.iter().map(|join| &join.relation);
     for factor in std::iter::once(&table.relation).chain(joined) {

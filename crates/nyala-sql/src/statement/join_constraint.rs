@@ -1,8 +1,8 @@
-//! What a join in FROM asks for: its constraint, and the rows without a partner that it keeps.
+//! The constraint of a join in FROM, and the sides whose unmatched rows it keeps.
 
 use datafusion::sql::sqlparser::ast::{JoinConstraint, JoinOperator, TableFactor, TableWithJoins};
 
-/// The constraint of a join of PostgreSQL, behind a reference of the kind of that to the operator.
+/// The constraint of a join that PostgreSQL has, as a reference that is mutable if `$operator` is.
 macro_rules! constraint {
     ($operator:expr) => {
         match $operator {
@@ -18,17 +18,17 @@ macro_rules! constraint {
     };
 }
 
-/// The constraint of a join of PostgreSQL.
+/// The constraint of a join that PostgreSQL has; none for other joins.
 pub fn constraint_of(operator: &JoinOperator) -> Option<&JoinConstraint> {
     constraint!(operator)
 }
 
-/// The constraint of a join of PostgreSQL, to be replaced.
+/// The constraint of a join that PostgreSQL has, to be replaced.
 pub fn constraint_mut(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
     constraint!(operator)
 }
 
-/// Whether a join in a FROM merges columns.
+/// Whether a join in a FROM merges columns, by USING or NATURAL.
 pub fn merges(from: &TableWithJoins) -> bool {
     let within = |table: &TableFactor| match table {
         TableFactor::NestedJoin { table_with_joins, .. } => merges(table_with_joins),
@@ -43,7 +43,7 @@ pub fn is_merging(operator: &JoinOperator) -> bool {
     matches!(constraint_of(operator), Some(JoinConstraint::Using(_) | JoinConstraint::Natural))
 }
 
-/// Of which sides a join keeps the rows that have no partner.
+/// The sides of a join whose unmatched rows are in its result.
 #[derive(Clone, Copy)]
 pub enum Kept {
     Neither,

@@ -1,4 +1,4 @@
-//! What a FROM, or one side of a join in it, gives for `*` and for names of columns that joins have merged.
+//! The columns of a FROM, or of one side of a join: for `*`, and for names of columns that joins have merged.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, ExcludeSelectItem, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, SelectItem,
@@ -13,7 +13,7 @@ use super::titles::unmarked;
 use super::versions::folded;
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// What `*` gives of a FROM, or of one side of a join.
+/// The columns of a FROM, or of one side of a join, in the order of `*`.
 #[derive(Debug, Default)]
 pub struct Side {
     parts: Vec<Part>,
@@ -23,10 +23,10 @@ pub struct Side {
 enum Part {
     /// A column that a join has merged.
     Merged { name: String, value: Box<Expr> },
-    /// The columns of a relation, but for those that were merged.
+    /// The columns of a relation, without those that were merged.
     Relation {
         name: Option<Ident>,
-        /// Whether the name is written behind that of its schema: `name.*` finds no such table.
+        /// Whether the relation is named with its schema: the planner does not find it for `name.*`.
         in_schema: bool,
         columns: Option<Vec<String>>,
         merged: Vec<String>,
@@ -42,7 +42,7 @@ impl Side {
         Self { parts: vec![relation] }
     }
 
-    /// The columns of both, without a join.
+    /// The columns of both sides, without a join.
     pub fn beside(mut self, right: Self) -> Self {
         self.parts.extend(right.parts);
         self
@@ -76,7 +76,7 @@ impl Side {
         Some(left.into_iter().filter(|name| name != hidden && right.contains(name)).collect())
     }
 
-    /// Joins two sides; none if too little is known of them.
+    /// Joins two sides; none if too little is known about their columns.
     pub fn join(
         mut self,
         mut right: Self,
@@ -120,7 +120,7 @@ impl Side {
         Ok(Some(Self { parts: merged }.beside(self).beside(right)))
     }
 
-    /// Merges the column of this name, which `*` then leaves out of its relation; none if it is not known which column it is.
+    /// Merges the column of this name: `*` no longer shows it in its relation. None if it is not known which relation has it.
     fn take(&mut self, column: &str, side: &str) -> Result<Option<Expr>> {
         let having = |has: Option<bool>| {
             let parts = self.parts.iter().enumerate();
@@ -154,7 +154,7 @@ impl Side {
         }
     }
 
-    /// What the name of a merged column stands for; none for other names, and for those that several columns have.
+    /// The value that the name of a merged column stands for; none for other names, and for names that several columns have.
     fn meaning(&self, name: &Ident) -> Option<&Expr> {
         let name = folded(name);
         let mut having = self.parts.iter().filter(|part| part.has(&name) == Some(true));
@@ -164,7 +164,7 @@ impl Side {
         }
     }
 
-    /// Replaces names of merged columns by what they stand for, but for those in `kept` and those in subqueries.
+    /// Replaces names of merged columns by their values, except those in `kept` and those in subqueries.
     pub fn replace_names(&self, part: &mut impl VisitMut, kept: &[String]) {
         change_outside_subqueries(part, |expr| {
             if let Expr::Identifier(name) = expr
@@ -182,7 +182,7 @@ impl Side {
         (self.meaning(alias) == Some(expr)).then(|| folded(alias))
     }
 
-    /// A SELECT list in which `*` and names of merged columns are written out; none if too little is known.
+    /// A SELECT list with `*` and names of merged columns written out; none if too little is known.
     pub fn shown(&self, list: &[SelectItem]) -> Result<Option<Vec<SelectItem>>> {
         let mut items = Vec::with_capacity(list.len());
         for item in list {
@@ -206,7 +206,7 @@ impl Side {
         Ok(Some(items))
     }
 
-    /// What `*` stands for; none if a relation has no name.
+    /// The items that `*` stands for; none if a relation has no name.
     pub fn items(&self) -> Option<Vec<SelectItem>> {
         let mut items = Vec::new();
         for part in &self.parts {
@@ -218,7 +218,7 @@ impl Side {
                 Part::Relation { name, in_schema, columns, merged } => {
                     let relation = name.as_ref()?;
                     match columns {
-                        // A name that was made for a column is not shown.
+                        // Columns with a generated name are not written out.
                         Some(columns) if columns.iter().all(|name| unmarked(name) == name) => {
                             let own = columns.iter().filter(|name| !merged.contains(name));
                             items.extend(own.map(|name| SelectItem::UnnamedExpr(column_of(relation, name))));
@@ -234,7 +234,7 @@ impl Side {
 }
 
 impl Part {
-    /// Whether it gives a column of this name; none if that is not known.
+    /// Whether the part has a column of this name; none if that is not known.
     fn has(&self, column: &str) -> Option<bool> {
         match self {
             Self::Merged { name, .. } => Some(name == column),
@@ -244,7 +244,7 @@ impl Part {
     }
 }
 
-/// The columns with the names that an alias gives the first ones.
+/// The columns, of which the first ones have the names that an alias gives them.
 pub fn renamed(columns: Option<Vec<String>>, alias: Option<&TableAlias>) -> Option<Vec<String>> {
     let given = alias.map(|alias| alias.columns.as_slice()).unwrap_or_default();
     if given.is_empty() {
@@ -254,7 +254,7 @@ pub fn renamed(columns: Option<Vec<String>>, alias: Option<&TableAlias>) -> Opti
     Some(given.iter().map(|column| folded(&column.name)).chain(others).collect())
 }
 
-/// Whether a `*` stands for all columns, as they are.
+/// Whether a `*` has no clause that leaves out or changes columns.
 pub fn names_all(options: &WildcardAdditionalOptions) -> bool {
     options.opt_ilike.is_none()
         && options.opt_exclude.is_none()
@@ -288,7 +288,7 @@ fn alias_of(table: &TableFactor) -> Option<&TableAlias> {
     }
 }
 
-/// The name by which columns of a table are found.
+/// The name that qualifies the columns of a table.
 pub fn relation(table: &TableFactor) -> Option<Ident> {
     match (alias_of(table), table) {
         (Some(alias), _) => Some(alias.name.clone()),

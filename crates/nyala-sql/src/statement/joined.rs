@@ -1,4 +1,4 @@
-//! UPDATE and DELETE with other tables, which DataFusion's planner refuses.
+//! UPDATE and DELETE with further tables, which DataFusion's planner refuses.
 //!
 //! `UPDATE t … FROM a, b JOIN c ON …` is planned as an UPDATE of `t CROSS JOIN a CROSS JOIN (b JOIN c ON …)`: the
 //! target stays the leftmost table. `DELETE FROM t USING a, b` is planned as `UPDATE t FROM a, b` without a SET, and so
@@ -23,7 +23,7 @@ pub fn join_from(update: &mut Update) {
     }));
 }
 
-/// Its own joins come first, as if in brackets.
+/// A table with its joins as one relation, as if in brackets.
 fn alone(table: TableWithJoins) -> TableFactor {
     match table.joins.is_empty() {
         true => table.relation,
@@ -31,8 +31,8 @@ fn alone(table: TableWithJoins) -> TableFactor {
     }
 }
 
-/// Puts an UPDATE in the place of a DELETE with other tables or with an alias for its table; whether it did. Other
-/// unusual clauses of a DELETE stay, for the planner to refuse.
+/// Makes an UPDATE of a DELETE with further tables or with an alias for its table; returns whether it did. A
+/// DELETE with other unusual clauses stays, for the planner to refuse.
 pub fn take_delete(statement: &mut SqlStatement) -> bool {
     let SqlStatement::Delete(delete) = statement else { return false };
     let usual = delete.tables.is_empty()
@@ -49,7 +49,7 @@ pub fn take_delete(statement: &mut SqlStatement) -> bool {
     }
 }
 
-/// The table, if the planner does not know it by itself.
+/// The target, if the DELETE needs this rewrite.
 fn target(delete: &Delete) -> Option<TableWithJoins> {
     let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
     let [table] = tables.as_slice() else { return None };

@@ -14,8 +14,8 @@ use super::plan_budget::PlanBudget;
 use super::shape::{Level, Shape};
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// Chains of arithmetic and other operators may be this much of the limit for AND and OR, which are
-/// balanced before planning while the others cannot be without changing results.
+/// Chains of arithmetic and other operators may have the limit of AND and OR divided by this. Chains of AND
+/// and OR are balanced before planning; others cannot be without changing results.
 const OTHER_OPERATORS_SHARE: usize = 8;
 
 /// Deepest nesting of brackets.
@@ -27,7 +27,7 @@ const MAX_LEVELS: usize = 128;
 /// EXCEPT and INTERSECT in one statement: each is a join.
 const MAX_DIFFERENCES: usize = 100;
 
-/// Tokens that may be read, each as often as the brackets around it are tried, see [`Attempts`].
+/// Most tokens that the parser may read, repeated readings included; see [`Attempts`].
 const MAX_READINGS: usize = 5_000_000;
 
 /// Largest sizes and shapes of a statement that are accepted.
@@ -63,7 +63,7 @@ impl StatementLimits {
         ))
     }
 
-    /// Refuses a statement that would be planned into too much.
+    /// Refuses a statement whose plan would be too large.
     pub(super) fn check_statement(&self, statement: &Statement) -> Result<()> {
         match &statement.kind {
             Kind::DataFusion(statement) => check_expansion(statement, self.budget),

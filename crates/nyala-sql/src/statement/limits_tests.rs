@@ -1,4 +1,4 @@
-//! Shapes of texts that are refused, and of texts that are not.
+//! Texts of shapes that are refused, and of shapes that are not.
 #![allow(clippy::unwrap_used)]
 
 use datafusion::sql::sqlparser::tokenizer::Tokenizer;
@@ -86,7 +86,7 @@ fn what_people_write_is_let_through() {
     }
 }
 
-/// The parser tries both readings of such calls, at every level: hours, were it not stopped.
+/// The parser would try both readings of such calls at every level, for hours, unless it is stopped.
 #[test]
 fn texts_that_can_be_read_in_many_ways_end() {
     for (open, inner, close) in [

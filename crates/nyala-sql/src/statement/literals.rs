@@ -1,9 +1,9 @@
-//! Texts in quotes that go on in another line.
+//! Texts in quotes that continue on another line.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
-/// Joins texts that nothing but white space with a line break stands between, as SQL says. Without that the second would be
-/// taken for the name of the first.
+/// Joins texts that are separated only by white space with a line break, as the SQL standard says. Otherwise
+/// the second text would be taken for an alias of the first.
 pub fn join_texts(tokens: &mut Vec<TokenWithSpan>) {
     let is_text = |token: &TokenWithSpan| matches!(token.token, Token::SingleQuotedString(_));
     if tokens.iter().filter(|token| is_text(token)).count() < 2 {

@@ -42,9 +42,9 @@ pub enum LiveStatement {
     CreateTable {
         /// The statement.
         create: Box<CreateTable>,
-        /// Names of the first columns of a table that is made of a query.
+        /// Names of the first columns of a table that is made from a query.
         names: Vec<Ident>,
-        /// Whether it gets the rows of its query: not `WITH NO DATA`.
+        /// Whether the table gets the rows of its query: false for `WITH NO DATA`.
         filled: bool,
         /// `WITH (disk_store = …, …)`
         options: Vec<StatementOption>,
@@ -55,7 +55,7 @@ pub enum LiveStatement {
     Copy(Box<CopyInto>),
 }
 
-/// A statement about disk stores, or nothing when the words are others.
+/// Parses a statement about disk stores; none for other statements.
 pub fn parse_live(parser: &mut DFParser<'_>, first: &str, second: &str) -> Result<Option<LiveStatement>> {
     let third = peek_word(parser, 2).unwrap_or_default();
     let statement = match (first, second, third.as_str()) {
@@ -136,7 +136,7 @@ fn parse_create_table(parser: &mut DFParser<'_>, temporary: bool) -> Result<Live
     Ok(LiveStatement::CreateTable { create: Box::new(create), names, filled, options })
 }
 
-/// `name (column, …) AS query`: names without types, which the parser takes for columns that lack them.
+/// `name (column, …) AS query`: names without types, which the SQL parser would take for columns that lack a type.
 fn parse_of_query(parser: &mut Parser<'_>) -> std::result::Result<(CreateTable, Vec<Ident>), ParserError> {
     let if_not_exists = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
     let name = parser.parse_object_name(false)?;
@@ -147,7 +147,7 @@ fn parse_of_query(parser: &mut Parser<'_>) -> std::result::Result<(CreateTable, 
     Ok((create, names))
 }
 
-/// The part after the WITH behind a query.
+/// The part after the WITH that follows a query.
 fn parse_filled(parser: &mut DFParser<'_>) -> Result<bool> {
     let filled = !parser.parser.parse_keyword(Keyword::NO);
     match parser.parser.parse_keyword(Keyword::DATA) {
@@ -156,7 +156,7 @@ fn parse_filled(parser: &mut DFParser<'_>) -> Result<bool> {
     }
 }
 
-/// `SELECT … INTO table FROM …`, as the statement that makes the table; none for other statements.
+/// Makes `SELECT … INTO table FROM …` the statement that creates the table; none for other statements.
 pub fn select_into(statement: &mut SqlStatement) -> Option<LiveStatement> {
     let SqlStatement::Query(query) = statement else { return None };
     let SetExpr::Select(select) = query.body.as_mut() else { return None };
@@ -186,7 +186,7 @@ fn named_option(option: &SqlOption) -> Result<StatementOption> {
     Ok(StatementOption { name: key.value.to_lowercase(), value })
 }
 
-/// Options as the parser has them.
+/// Options in the parser's form.
 fn written_options(options: &[StatementOption]) -> CreateTableOptions {
     let written = options.iter().map(|StatementOption { name, value }| SqlOption::KeyValue {
         key: Ident::new(name),
@@ -213,7 +213,7 @@ impl fmt::Display for LiveStatement {
                 write!(f, "DROP DISK STORE {}{name}", if *if_exists { "IF EXISTS " } else { "" })
             }
             Self::CreateTable { create, names, filled, options } => {
-                // Written by the parser's library, which knows their place before the query.
+                // The parser's library writes the options, because it knows that they stand before the query.
                 let table_options = written_options(options);
                 let text = CreateTable { table_options, ..create.as_ref().clone() }.to_string();
                 let mut text = format!("CREATE LIVE {}", text.strip_prefix("CREATE ").unwrap_or(&text));
@@ -245,14 +245,14 @@ mod tests {
 
     use crate::statement::{StatementLimits, parse};
 
-    /// The only statement of a text, as it displays.
+    /// The only statement of a text, in its `Display` form.
     fn shown(sql: &str) -> String {
         let parsed = parse(sql, &StatementLimits::from(&QueryConfig::default())).unwrap();
         assert_eq!(parsed.len(), 1, "{sql}");
         parsed[0].to_string()
     }
 
-    /// Another node gets statements as they display.
+    /// Another node gets statements in their `Display` form.
     #[test]
     fn what_is_displayed_is_read_as_the_same_statement() {
         for (sql, expected) in [

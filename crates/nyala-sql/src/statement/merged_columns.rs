@@ -5,8 +5,8 @@
 //! SELECT coalesce(a.k, b.k) AS k, a.x, b.y, coalesce(a.k, b.k) + 1 FROM a FULL JOIN b ON a.k = b.k
 //! ```
 //!
-//! The planner takes the column of one table for the merged one, also where the other table has the value. So such joins are
-//! written with ON here, and names of merged columns become what they stand for.
+//! The planner takes the column of one table for the merged one, even where only the other table has a value.
+//! So such joins are written with ON here, and names of merged columns are replaced by their values.
 
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Ident, OrderBy, OrderByKind, Select, SelectItem, SetExpr, TableAlias, TableFactor,
@@ -21,17 +21,16 @@ use super::titles::{marked, title_of};
 use super::versions::folded;
 use crate::error::Result;
 
-/// What is known of the relations in a FROM.
+/// Known facts about the relations in a FROM.
 #[derive(Clone, Copy)]
 pub struct Known<'a> {
-    /// The columns of a relation, without those that its alias names; none if they are not known.
+    /// The columns of a relation, before its alias renames them; none if they are not known.
     pub columns_of: &'a dyn Fn(&TableFactor) -> Option<Vec<String>>,
     /// A column that no NATURAL JOIN merges.
     pub hidden: &'a str,
 }
 
-/// Writes USING and NATURAL of a SELECT's joins as ON. False if too little is known of their tables; the SELECT stays as it is
-/// then.
+/// Writes USING and NATURAL of a SELECT's joins as ON. False if too little is known about their tables: then the SELECT stays as it is.
 pub fn merge_columns(select: &mut Select, order_by: Option<&mut OrderBy>, known: Known<'_>) -> Result<bool> {
     if !select.from.iter().any(merges) {
         return Ok(true);
@@ -51,7 +50,8 @@ pub fn merge_columns(select: &mut Select, order_by: Option<&mut OrderBy>, known:
     Ok(true)
 }
 
-/// A name in DISTINCT ON and ORDER BY is that of an item of the SELECT list, if there is one. A `*` may have any.
+/// Replaces names of merged columns in DISTINCT ON and ORDER BY. There a name stands for an item of the
+/// SELECT list, if there is one, and a `*` may have any.
 fn merge_in_keys(select: &mut Select, order_by: Option<&mut OrderBy>, side: &Side) {
     let Select { distinct, projection, .. } = select;
     let on = match distinct {
@@ -74,7 +74,7 @@ fn merge_in_keys(select: &mut Select, order_by: Option<&mut OrderBy>, side: &Sid
     }
 }
 
-/// Refuses joins that nothing has merged, where the planner would take a merged column from the wrong table.
+/// Refuses joins that could not be merged, where the planner would take a merged column from the wrong table.
 pub fn refuse_unmerged(select: &Select) -> Result<()> {
     let shows_all = select.projection.iter().any(|item| matches!(item, SelectItem::Wildcard(_)));
     select.from.iter().try_for_each(|from| refuse_in(from, shows_all))
@@ -105,7 +105,7 @@ fn refuse_in(from: &TableWithJoins, shows_all: bool) -> Result<()> {
     Ok(())
 }
 
-/// The columns of a whole FROM, whose joins are written with ON; none if too little is known.
+/// Writes the joins of a FROM with ON, and returns its columns; none if too little is known.
 pub fn side_of_from(from: &mut [TableWithJoins], known: Known<'_>) -> Result<Option<Side>> {
     let mut all = Side::default();
     for from in from {
@@ -140,13 +140,13 @@ fn side_of(table: &mut TableFactor, known: Known<'_>) -> Result<Option<Side>> {
     Ok(Some(Side::of(table, (known.columns_of)(table))))
 }
 
-/// Joins in brackets with an alias, which hides their tables, as a query.
+/// Writes joins in brackets with an alias, which hides their tables, as a query.
 fn as_query(joins: &TableWithJoins, alias: &TableAlias, known: Known<'_>) -> Result<Option<TableFactor>> {
     let mut joins = joins.clone();
     let Some(mut items) = side_of_joins(&mut joins, known)?.and_then(|side| side.items()) else {
         return Ok(None);
     };
-    // The planner allows no two columns of one name.
+    // The planner does not allow two columns with one name.
     let mut titles: Vec<String> = Vec::new();
     for (position, item) in items.iter_mut().enumerate() {
         let Some(title) = title_of(item) else { continue };

@@ -1,4 +1,4 @@
-//! Joins that merge columns, in all queries of a statement, by the columns of its tables and of its queries in FROM and WITH.
+//! Rewrites joins that merge columns in all queries of a statement, by the columns of its tables and of its queries in FROM and WITH.
 
 use std::ops::ControlFlow;
 
@@ -15,10 +15,10 @@ use super::titles::title_of;
 use super::versions::{folded, last};
 use crate::error::{QueryError, Result};
 
-/// The columns of the table of a name, if there is one.
+/// Looks up the columns of a table by its name.
 type Tables<'a> = &'a dyn Fn(&ObjectName) -> Option<Vec<String>>;
 
-/// Whether joins of a statement are left that merge columns.
+/// Whether a statement still has joins that merge columns.
 pub fn merges_columns(statement: &DfStatement) -> bool {
     struct Search;
     impl Visitor for Search {
@@ -38,7 +38,7 @@ pub fn merges_columns(statement: &DfStatement) -> bool {
     }
 }
 
-/// Merges columns of all such joins, by what `tables` tells. `hidden` is a column that no NATURAL JOIN merges.
+/// Rewrites all joins that merge columns, with the columns that `tables` finds. `hidden` is a column that no NATURAL JOIN merges.
 pub fn merge_joins(statement: &mut DfStatement, tables: Tables<'_>, hidden: &str) -> Result<()> {
     let statement = match statement {
         DfStatement::Statement(statement) => statement,
@@ -83,16 +83,16 @@ impl Named {
         Self { name: folded(&alias.name), columns: renamed(columns, Some(alias)) }
     }
 
-    /// Queries in WITH RECURSIVE, which may name themselves.
+    /// The queries in WITH RECURSIVE, which may name themselves; their columns are not known.
     fn recursive(with: &With) -> impl Iterator<Item = Self> {
         let tables = with.cte_tables.iter().filter(move |_| with.recursive);
         tables.map(|table| Self::new(&table.alias, None))
     }
 }
 
-/// A query that the walk is in.
+/// A query that the walk has entered.
 struct Frame {
-    /// How many queries in WITH the ones around it know.
+    /// Number of queries in WITH that are known outside of this query.
     known: usize,
     /// The names of its queries in WITH that were not walked over yet, the next one last.
     coming: Vec<TableAlias>,
@@ -100,7 +100,7 @@ struct Frame {
 
 struct Walk<'a> {
     queries: Queries<'a>,
-    /// Queries in WITH that may be named, the innermost last.
+    /// Queries in WITH that may be named here, the innermost last.
     with: Vec<Named>,
     open: Vec<Frame>,
 }
@@ -108,7 +108,7 @@ struct Walk<'a> {
 impl VisitorMut for Walk<'_> {
     type Break = Box<QueryError>;
 
-    /// Queries in WITH are walked over before the query that they are for.
+    /// The walk visits queries in WITH before the body of the query that has them.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         let known = self.with.len();
         let with = query.with.as_ref();

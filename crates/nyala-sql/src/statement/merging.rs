@@ -1,4 +1,4 @@
-//! ON CONFLICT … DO UPDATE that keeps parts of the rows that are there, as an INSERT of a query that joins the new rows to them.
+//! ON CONFLICT … DO UPDATE that keeps parts of the existing rows, as an INSERT of a query that joins the new rows to them.
 //!
 //! ```text
 //! INSERT INTO t (k, n) VALUES (1, 5) ON CONFLICT (k) DO UPDATE SET n = t.n + excluded.n
@@ -6,7 +6,7 @@
 //!     coalesce(t._version, 0) FROM (VALUES (1, 5)) AS excluded (k, n) LEFT JOIN t ON t.k = excluded.k
 //! ```
 //!
-//! The versions keep changes of other statements from being lost: the statement runs again if a row has another one by then.
+//! The versions keep changes of other statements from being lost: if a row has another version by then, the statement runs again.
 
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -23,7 +23,7 @@ use super::versions::{folded, last};
 use super::writing::fold_targets;
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// Rewrites the statement if it keeps parts of rows, and says whether it does. `version` is the column of versions.
+/// Rewrites the statement if it keeps parts of rows, and returns whether it does. `version` names the column of versions.
 pub fn merge(insert: &mut Insert, columns: &[TargetColumn], key: &[String], version: &str) -> Result<bool> {
     let Some(OnInsert::OnConflict(written)) = &insert.on else { return Ok(false) };
     let OnConflictAction::DoUpdate(update) = written.action.clone() else { return Ok(false) };
@@ -49,7 +49,7 @@ pub fn merge(insert: &mut Insert, columns: &[TargetColumn], key: &[String], vers
     Ok(true)
 }
 
-/// Whether every column is set to that of the new row, which an INSERT without ON CONFLICT does too.
+/// Whether every column is set to the value of the new row, as an INSERT without ON CONFLICT does, too.
 fn replaces_rows(insert: &Insert, columns: &[TargetColumn], key: &[String]) -> bool {
     let mut written = insert.clone();
     let Ok((_, Some(conflict))) = conflict::take(&mut written) else { return false };
@@ -60,7 +60,7 @@ fn replaces_rows(insert: &Insert, columns: &[TargetColumn], key: &[String]) -> b
 
 struct Target<'a> {
     table: ObjectName,
-    /// The name of its rows in the statement.
+    /// The name of the existing rows in the statement.
     there: Ident,
     columns: &'a [TargetColumn],
     key: &'a [String],
@@ -68,7 +68,7 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// The query of the rows to write, with their versions.
+    /// The query for the rows to write, with their versions.
     fn query(&self, inserted: &[ObjectName], mut source: Box<Query>, update: DoUpdate) -> Result<Box<Query>> {
         let inserted: Vec<String> = match inserted {
             [] => self.columns.iter().map(|column| column.name.clone()).collect(),
@@ -124,7 +124,7 @@ impl Target<'_> {
         Ok(query)
     }
 
-    /// Literals of VALUES are of the types of their columns.
+    /// Casts the literals of VALUES to the types of their columns.
     fn type_values(&self, source: &mut Query, inserted: &[String]) -> Result<()> {
         let SetExpr::Values(values) = source.body.as_mut() else { return Ok(()) };
         for (at, name) in inserted.iter().enumerate() {
@@ -173,7 +173,7 @@ impl Target<'_> {
         Ok(set)
     }
 
-    /// Columns without a table are those of the row that is there.
+    /// Adds the name of the existing row to columns without a table, which are its columns.
     fn qualify(&self, expr: &mut Expr) {
         let _: ControlFlow<()> = expr.visit(&mut Qualify { target: self, queries: 0 });
     }
@@ -181,7 +181,7 @@ impl Target<'_> {
 
 struct Qualify<'a> {
     target: &'a Target<'a>,
-    /// Number of subqueries around, whose columns are their own.
+    /// Number of subqueries that the walk has entered: columns in them are their own.
     queries: usize,
 }
 

@@ -1,7 +1,7 @@
-//! Aggregates and window functions in clauses where none may be, refused in PostgreSQL's words: the planner would not name the clause.
+//! Refuses aggregates and window functions in clauses that allow none, in PostgreSQL's words: the planner would not name the clause.
 //!
-//! An aggregate belongs to the innermost query whose columns it names. Which query has a column is not known here, so that in a
-//! subquery only calls without columns count as its own; the planner refuses others, and nested calls.
+//! An aggregate belongs to the innermost query whose columns it names. The owners of columns are not known here, so
+//! that in a subquery only calls without columns count as its own; the planner refuses others, and nested calls.
 
 use std::ops::ControlFlow;
 
@@ -21,7 +21,7 @@ use super::select::{by_position, counted};
 use super::versions::folded;
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// A kind of functions whose calls may not stand everywhere.
+/// A kind of functions whose calls are not allowed everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallKind {
     /// An aggregate, which is a window function with OVER.
@@ -32,16 +32,16 @@ pub enum CallKind {
 
 type KindOf<'a> = &'a dyn Fn(&str) -> Option<CallKind>;
 
-/// What was found in a statement.
+/// The misplaced calls of a statement.
 #[derive(Debug, Default)]
 pub struct MisplacedCalls {
     error: Option<QueryError>,
-    /// Names in GROUP BY by which items with such calls go, unless a table has a column of the name.
+    /// Names in GROUP BY that refer to items with such calls, unless a table has a column of the name.
     by_alias: Vec<(String, QueryError)>,
 }
 
 impl MisplacedCalls {
-    /// Looks through a statement. `kind_of` knows functions by their names.
+    /// Searches a statement. `kind_of` gives the kind of a function by its name.
     pub fn find(statement: &DfStatement, kind_of: KindOf<'_>) -> Self {
         let statement = match statement {
             DfStatement::Statement(statement) => statement,
@@ -56,12 +56,12 @@ impl MisplacedCalls {
         Self { error, by_alias: search.by_alias }
     }
 
-    /// The error of the first call that is misplaced whatever the columns of tables are.
+    /// The error of the first call that is misplaced, whatever columns the tables have.
     pub fn check(&mut self) -> Result<()> {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// Fails if GROUP BY in a plan computes such an item: no table has a column of its name.
+    /// Fails if GROUP BY in a plan computes such an item, because no table has a column of its name.
     pub fn check_groups(self, plan: &LogicalPlan) -> Result<()> {
         let Some((_, misplaced)) = self.by_alias.into_iter().next() else { return Ok(()) };
         let is_call =
@@ -78,8 +78,8 @@ impl MisplacedCalls {
         if is_grouped { Err(misplaced) } else { Ok(()) }
     }
 
-    /// The error of a statement that could not be planned: no table has the column that GROUP BY names, and the item of the name has
-    /// a misplaced call.
+    /// The error of a statement that could not be planned. If no table has a column that GROUP BY names, and
+    /// the item of that name has a misplaced call, it is the error of that call.
     pub fn explain(self, error: QueryError) -> QueryError {
         let is_it = |name: &str| error.message == format!("column `{name}` does not exist");
         let found = self.by_alias.into_iter().find(|(name, _)| is_it(name));
@@ -113,16 +113,16 @@ impl Call {
 
 type Found = ControlFlow<Box<QueryError>>;
 
-/// Walks over the clauses of all queries of a statement.
+/// Searches the clauses of all queries of a statement.
 struct Search<'a> {
     kind_of: KindOf<'a>,
-    /// Subqueries that the walk is in whose columns may be those of a query around them.
+    /// Number of subqueries that the walk has entered whose columns may belong to an outer query.
     within: usize,
     by_alias: Vec<(String, QueryError)>,
 }
 
 impl Search<'_> {
-    /// Refuses calls that an expression of a clause has in no query within it.
+    /// Refuses calls in an expression of a clause; calls in its subqueries are left out.
     fn refuse(&self, expr: &Expr, clause: &str) -> Found {
         match self.call_in(expr, self.within > 0) {
             Some(call) => ControlFlow::Break(Box::new(call.misplaced(clause))),
@@ -167,7 +167,7 @@ impl Search<'_> {
         }
     }
 
-    /// An aggregate in GROUP BY belongs to no query around it that would allow it.
+    /// Refuses calls in GROUP BY. Unlike elsewhere, an aggregate there cannot belong to an outer query.
     fn of_groups(&mut self, select: &Select) -> Found {
         let GroupByExpr::Expressions(elements, _) = &select.group_by else {
             return ControlFlow::Continue(());
@@ -196,7 +196,7 @@ impl Search<'_> {
     }
 }
 
-/// The name of a function that is written without a schema.
+/// The name of a function, if it is written without a schema.
 fn name_of(function: &Function) -> Option<String> {
     let [name] = function.name.0.as_slice() else { return None };
     name.as_ident().map(folded)
@@ -261,7 +261,7 @@ impl Visitor for Search<'_> {
 
     fn pre_visit_select(&mut self, select: &Select) -> Found {
         select.from.iter().try_for_each(|from| self.of_joins(from))?;
-        // What is compared there with rows of a subquery belongs to the query around it.
+        // A SELECT made for a comparison of rows compares with a value of the outer query, to which a call in it belongs.
         if let Some(condition) = &select.selection
             && !compares_rows(select)
         {
@@ -300,10 +300,10 @@ impl Visitor for Search<'_> {
     }
 }
 
-/// Finds the first call that an expression has in no query within it, the arguments of a call before the call.
+/// Finds the first call in an expression outside of its subqueries; the arguments of a call come before the call.
 struct Calls<'a> {
     kind_of: KindOf<'a>,
-    /// Whether aggregates with columns may belong to a query around that of the expression.
+    /// Whether aggregates with columns may belong to an outer query.
     is_inner: bool,
 }
 

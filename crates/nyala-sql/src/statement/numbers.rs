@@ -1,14 +1,14 @@
-//! Numbers with an exponent, and whole numbers that fit no integer, are exact too.
+//! Makes numbers with an exponent, and whole numbers that fit no integer, exact.
 
 use std::iter;
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// Digits of the longest exact number.
+/// Most digits of an exact number.
 const MOST_DIGITS: usize = 76;
 
-/// Writes out exponents. The parser makes an integer of digits without a point, and an exact number of all others; what has
-/// more digits than an exact number can have becomes a floating-point number.
+/// Writes out exponents. The parser makes an integer of digits without a point, and an exact number of all
+/// others; a number with more digits than an exact number can have becomes a cast to a floating-point number.
 pub fn write_out(tokens: &mut Vec<TokenWithSpan>) {
     let is_long = |token: &TokenWithSpan| matches!(&token.token, Token::Number(digits, _) if written(digits, false) != Written::AsItIs);
     if !tokens.iter().any(is_long) {
@@ -45,7 +45,7 @@ fn written(number: &str, is_negative: bool) -> Written {
     let (digits, exponent) = match digits.split_once(['e', 'E']) {
         Some((digits, exponent)) => match exponent.parse::<i64>() {
             Ok(exponent) => (digits.to_owned(), Some(exponent)),
-            // Not a number that PostgreSQL knows: the parser says what is wrong.
+            // PostgreSQL does not know such numbers: the parser reports the fault.
             Err(_) => return Written::AsItIs,
         },
         None => (digits, None),

@@ -1,4 +1,4 @@
-//! The parser of statements that only Nyala knows: those about cubes, jobs and caches, and the way to the others.
+//! The parser of statements that only Nyala knows: it parses those about cubes, jobs and caches, and calls the parsers of the others.
 
 use datafusion::sql::parser::DFParser;
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Statement as SqlStatement};
@@ -19,7 +19,7 @@ use super::unneeded::parse_unneeded;
 use super::words::{expect_word, expected, from_parser, parse_name, peek_word, skip};
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// One of Nyala's statements, or nothing (and nothing consumed) when the words are not ours.
+/// Parses one of Nyala's statements; none, with nothing consumed, for other statements.
 pub fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
     let words = [peek_word(parser, 0), peek_word(parser, 1)];
     let [first, second] = words.each_ref().map(|word| word.as_deref().unwrap_or_default());
@@ -166,7 +166,7 @@ fn parse_alter_cube(parser: &mut DFParser<'_>) -> Result<Nyala> {
     Ok(Nyala::AlterCube(Box::new(AlterCube { name, actions: parse_actions(parser)? })))
 }
 
-/// `FROM value TO value`, if it stands next.
+/// `FROM value TO value`, if it comes next.
 pub fn parse_range(parser: &mut DFParser<'_>) -> Result<Option<(Expr, Expr)>> {
     if !parser.parser.parse_keyword(Keyword::FROM) {
         return Ok(None);
@@ -183,7 +183,7 @@ fn parse_build(parser: &mut DFParser<'_>, action: BuildAction) -> Result<Nyala> 
     let name = parse_name(parser)?;
     let mut options = parse_build_options(parser)?;
     let range = parse_range(parser)?;
-    // Options may stand last, too, but not behind `…::timestamp`, where WITH is a part of the type.
+    // Options may come last, too, but not after `…::timestamp`, where WITH is a part of the type.
     options.extend(parse_build_options(parser)?);
     Ok(Nyala::BuildCube(Box::new(BuildCube { action, name, waits: waits(&options)?, range })))
 }

@@ -10,7 +10,7 @@ use crate::error::Result;
 /// `name = value`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatementOption {
-    /// In lower case.
+    /// The name, in lower case.
     pub name: String,
     /// The value, without quotes.
     pub value: String,

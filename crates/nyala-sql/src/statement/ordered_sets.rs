@@ -1,4 +1,4 @@
-//! Aggregates WITHIN GROUP that DataFusion does not have, in words that it knows.
+//! Writes aggregates WITHIN GROUP that DataFusion does not have in forms that it knows.
 //!
 //! ```text
 //! percentile_disc(0.5) WITHIN GROUP (ORDER BY x)     percentile_disc_of(array_agg(x ORDER BY x) FILTER (WHERE x IS NOT NULL), 0.5)
@@ -17,7 +17,7 @@ use super::titles::title_of;
 use super::versions::folded;
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// Gives columns of a SELECT list the names that they have before their aggregates are written in other words.
+/// Names the columns of a SELECT list after their aggregates, before these are rewritten.
 pub fn keep_titles(select: &mut Select) {
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(expr) = item
@@ -46,7 +46,7 @@ fn has_ordered_set(expr: &Expr) -> bool {
     found.0
 }
 
-/// The aggregate in other words; none if it is another function, or one that DataFusion has.
+/// The rewritten aggregate; none if it is another function, or one that DataFusion has.
 pub fn in_other_words(function: &Function) -> Result<Option<Expr>> {
     let (Some(name), false) =
         (function.name.0.last().and_then(|name| name.as_ident()), function.within_group.is_empty())
@@ -109,7 +109,7 @@ fn arguments(function: &Function) -> Result<Vec<&Expr>> {
     arguments.collect()
 }
 
-/// The values in order, without those that are NULL.
+/// The values in order, without NULL.
 fn sorted(order: &OrderByExpr, filter: &str) -> String {
     format!("array_agg({} ORDER BY {order}) FILTER (WHERE ({}) IS NOT NULL{filter})", order.expr, order.expr)
 }

@@ -1,4 +1,4 @@
-//! Expressions that belong to a query itself, and not to the queries within it.
+//! Visits the expressions of a query itself, and not those of its subqueries.
 
 use std::ops::ControlFlow;
 
@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Visit, VisitMut, Visitor, VisitorMut
 
 use super::query_depth::AtDepths;
 
-/// Looks at each expression of a part of a query, those within an expression first, until `look` breaks.
+/// Calls `look` for each expression of a part of a query, inner ones first, until `look` breaks.
 pub fn visit_outside_subqueries<B>(
     part: &impl Visit,
     look: impl FnMut(&Expr) -> ControlFlow<B>,
@@ -14,7 +14,7 @@ pub fn visit_outside_subqueries<B>(
     part.visit(&mut AtDepths::outside_queries(Look(look)))
 }
 
-/// Changes each expression of a part of a query, those within an expression first.
+/// Calls `change` for each expression of a part of a query, inner ones first.
 pub fn change_outside_subqueries(part: &mut impl VisitMut, change: impl FnMut(&mut Expr)) {
     let _ = part.visit(&mut AtDepths::outside_queries(Change(change)));
 }

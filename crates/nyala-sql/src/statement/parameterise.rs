@@ -5,18 +5,18 @@
 //! … WHERE d_year = $1   AND s_city IN ($2, $3)          LIMIT 10      1993, 'LIMA', 'CUSCO'
 //! ```
 //!
-//! A dashboard asks the same shapes again and again, and the shape is a statement itself, with parameters.
-//! Only literals on the right of a comparison are taken: others may decide names and types of columns. The
-//! text is walked once over its bytes; parts that this little scanner is not certain of stay as they are.
+//! A dashboard sends the same shapes again and again, and a shape is a statement itself, with parameters.
+//! Only literals on the right of a comparison are taken out: others may decide names and types of columns.
+//! The text is walked over once, byte by byte; parts that this simple scanner cannot judge stay as they are.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::ops::Range;
 
-/// More values than this are not taken out: the shape of such a text hardly comes again.
+/// Most values that are taken out: a shape with more of them hardly comes again.
 const MAX_VALUES: usize = 64;
 
-/// A text in two parts.
+/// A text, split into its shape and its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameterised<'a> {
     /// The text, with `$1`, `$2`, … where values were.
@@ -38,7 +38,7 @@ pub enum Literal<'a> {
     Date(Cow<'a, str>),
 }
 
-/// Takes the values out of a query. None if `sql` is not certainly one query with values that may be taken out.
+/// Takes the values out of a query. None unless `sql` is certainly one query with values that may be taken out.
 pub fn parameterise(sql: &str) -> Option<Parameterised<'_>> {
     let tokens = scan(sql)?;
     tokens.first().filter(|first| first.kind == Kind::Query)?;
@@ -54,17 +54,17 @@ pub fn parameterise(sql: &str) -> Option<Parameterised<'_>> {
     (1..=MAX_VALUES).contains(&parameterised.values.len()).then_some(parameterised)
 }
 
-/// Kind of a token, as far as it matters.
+/// The kind of a token, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// `SELECT` and `WITH`, by which queries begin.
+    /// `SELECT` and `WITH`, with which queries begin.
     Query,
     And,
     In,
     Between,
     Like,
     Date,
-    /// A word that stands behind a whole operand, besides `AND`.
+    /// A word that follows a complete operand, besides `AND`.
     Clause,
     /// Any other word, and names in quotes.
     Word,
@@ -92,8 +92,7 @@ impl Token {
     }
 }
 
-/// The tokens of a text; none if it holds a part that takes more than a look to find its end: comments,
-/// parameters, prefixed strings, several statements.
+/// The tokens of a text; none if it has a part whose end is not simple to find: comments, parameters, prefixed strings, several statements.
 fn scan(sql: &str) -> Option<Vec<Token>> {
     let bytes = sql.as_bytes();
     let mut tokens = Vec::with_capacity(sql.len() / 4);
@@ -140,7 +139,7 @@ fn length_of(bytes: &[u8], belongs: impl Fn(u8) -> bool) -> usize {
     bytes.iter().position(|byte| !belongs(*byte)).unwrap_or(bytes.len())
 }
 
-/// Kind of a word. Length and first letter leave one that it may be.
+/// The kind of a word. Its length and first letter leave one keyword that it may be.
 fn word(text: &[u8]) -> Kind {
     let (known, kind): (&[u8], Kind) = match (text.len(), text.first().map(u8::to_ascii_uppercase)) {
         (2, Some(b'I')) => (b"IN", Kind::In),
@@ -201,17 +200,17 @@ fn quoted(bytes: &[u8], quote: u8) -> Option<usize> {
         end += bytes.get(end..)?.iter().position(|byte| *byte == quote)? + 1;
         match bytes.get(end) {
             Some(next) if *next == quote => end += 1,
-            // Strings side by side, on two lines, are one.
+            // Two strings on consecutive lines are one. Neither is taken out, because the first is no complete operand.
             Some(_) | None => return Some(end),
         }
     }
 }
 
-/// Literals on the right of comparisons, and where they stand.
+/// Literals on the right of comparisons, with their places.
 fn comparands<'a>(sql: &'a str, tokens: &[Token]) -> Vec<(Literal<'a>, Range<usize>)> {
     let mut found = Vec::new();
     let mut at = 0;
-    // Whether the next AND is that of a BETWEEN.
+    // Whether the next AND belongs to a BETWEEN.
     let mut between = false;
     while let Some(token) = tokens.get(at) {
         at += 1;
@@ -234,7 +233,7 @@ fn comparands<'a>(sql: &'a str, tokens: &[Token]) -> Vec<(Literal<'a>, Range<usi
     found
 }
 
-/// The members of `IN (…)` if all are literals; gives where to go on.
+/// Takes the members of `IN (…)` if all are literals; returns where the scan continues.
 fn members<'a>(
     sql: &'a str,
     tokens: &[Token],
@@ -268,7 +267,7 @@ fn span(tokens: &[Token], from: usize, to: usize) -> Range<usize> {
     start..end
 }
 
-/// The literal at `at` and where it ends, if it is a whole operand.
+/// The literal at `at` and the place after it, if it is a complete operand.
 fn literal<'a>(
     sql: &'a str,
     tokens: &[Token],
@@ -280,7 +279,7 @@ fn literal<'a>(
     let (literal, next) = match token.kind {
         Kind::Integer => (Literal::Integer(text.into()), at + 1),
         Kind::Decimal => (Literal::Decimal(text.into()), at + 1),
-        // A literal that may stand for bytes is read with the type that it is compared with.
+        // A literal that may stand for bytes must be read with the type that it is compared with.
         Kind::Text if text.starts_with(r"'\x") => return None,
         Kind::Text => (Literal::Text(unquoted(text)), at + 1),
         Kind::Minus => {

@@ -1,4 +1,4 @@
-//! The parser: DataFusion's, with Nyala's statements in front.
+//! The parser: DataFusion's, preceded by that of Nyala's statements.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ use super::titles::name_columns_within;
 use super::words::expect_end;
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// How deep the recursive-descent parser may go; brackets are bounded before it starts.
+/// Most levels of recursion of the parser; brackets are bounded before it starts.
 pub const RECURSION_LIMIT: usize = 300;
 
 /// Splits `sql` into statements. An empty text has none.
@@ -36,7 +36,7 @@ pub fn parse(sql: &str, limits: &StatementLimits) -> Result<Vec<Statement>> {
         .tokenize_with_location()
         .map_err(|error| QueryError::from(DataFusionError::from(ParserError::from(error))))?;
     join_texts(&mut tokens);
-    // The parser steps over white space whenever it looks ahead, so that a megabyte of it costs as often as that.
+    // The parser skips white space each time it looks ahead, so that a long run of it would be read again and again.
     let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     tokens.dedup_by(|next, token| is_space(next) && is_space(token));
     limits.check_tokens(&tokens)?;
@@ -111,7 +111,7 @@ fn parse_with(dialect: &Postgres, tokens: Vec<TokenWithSpan>) -> Result<Statemen
     Ok(Statement::new(Kind::DataFusion(Box::new(statement))))
 }
 
-/// A query as the statement that is planned.
+/// A query in the form of a statement that is planned.
 pub fn query_statement(query: Box<Query>) -> Result<DfStatement> {
     let mut statement = DfStatement::Statement(Box::new(SqlStatement::Query(query)));
     rewrite(&mut statement)?;
@@ -137,7 +137,7 @@ fn rewrite(statement: &mut DfStatement) -> Result<()> {
     }
 }
 
-/// A TRUNCATE without what changes nothing here: there are no sequences, references and parts of tables.
+/// Drops clauses of a TRUNCATE that have no effect here: there are no sequences, references and partitions of tables.
 fn plain_truncate(ast: &mut SqlStatement) {
     if let SqlStatement::Truncate(truncate) = ast {
         (truncate.identity, truncate.cascade) = (None, None);

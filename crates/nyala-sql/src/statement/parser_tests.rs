@@ -210,7 +210,7 @@ fn the_beginning_of_a_text_ends_between_two_letters() {
     };
     check("select 'größer'", 100, "select 'größer'");
     check("select 'größer'", 11, "select 'gr");
-    // Statements other than queries begin as they are displayed.
+    // Statements other than queries are shown by `Display`.
     check("delete  from t", 100, "DELETE FROM t");
     check("insert into t values (1), (2)", 13, "INSERT INTO t");
     check("create user a password 'secret'", 100, "CREATE ROLE a LOGIN PASSWORD '********'");

@@ -10,7 +10,7 @@ use super::versions::folded;
 use super::words::{expected, from_parser, peek_word};
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// The clause, if it stands next.
+/// Parses the clause, if it comes next.
 pub fn parse_partition(parser: &mut DFParser<'_>) -> Result<Option<PartitionClause>> {
     if !parser.parser.parse_keywords(&[Keyword::PARTITION, Keyword::BY]) {
         return Ok(None);
@@ -50,7 +50,7 @@ pub fn parse_partition(parser: &mut DFParser<'_>) -> Result<Option<PartitionClau
     Ok(Some(clause))
 }
 
-/// How wide a segment is to be.
+/// The width of a segment.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Width {
     /// Days or months.

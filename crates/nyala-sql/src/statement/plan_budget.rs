@@ -1,22 +1,22 @@
-//! How much a statement may be planned into, and the errors of one that would be planned into more.
+//! The largest plan that a statement may have, and the errors of statements that exceed it.
 
 use nyala_model::config::QueryConfig;
 
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// How much a statement may be planned into.
+/// The largest plan that a statement may have.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanBudget {
-    /// SELECTs, tables and joins.
+    /// Number of SELECTs, tables and joins.
     pub nodes: usize,
-    /// Columns, calls and operators, in [`PARTS`].
+    /// Number of columns, calls and operators, times [`PARTS`].
     expression_parts: usize,
 }
 
 /// Expressions are counted in tenths: a constant is one, since nothing is resolved or rewritten in it.
 pub const PARTS: usize = 10;
 
-/// Tenths of an expression that is a constant, or is not.
+/// The size of an expression in tenths: of a constant or of another one.
 pub fn parts(is_constant: bool) -> usize {
     if is_constant { 1 } else { PARTS }
 }
@@ -37,7 +37,7 @@ impl From<&QueryConfig> for PlanBudget {
 }
 
 impl PlanBudget {
-    /// Refuses a plan of so many nodes.
+    /// Refuses a plan with this number of nodes, if it is too large.
     pub fn check_nodes(&self, nodes: usize) -> Result<()> {
         if nodes <= self.nodes {
             return Ok(());
@@ -52,12 +52,12 @@ impl PlanBudget {
         ))
     }
 
-    /// Whether a plan may have so many [parts] of expressions.
+    /// Whether a plan may have this number of [parts] of expressions.
     pub fn has_room_for(&self, parts: usize) -> bool {
         parts <= self.expression_parts
     }
 
-    /// Refuses a plan of so many [parts] of expressions.
+    /// Refuses a plan with this number of [parts] of expressions, if it is too large.
     pub fn check_expressions(&self, parts: usize) -> Result<()> {
         if self.has_room_for(parts) {
             return Ok(());
@@ -74,7 +74,7 @@ impl PlanBudget {
     }
 }
 
-/// Sums end at the largest number.
+/// A number in a message. Sums are saturating, so that the largest number stands for any larger one.
 pub fn counted(number: usize) -> String {
     match number {
         usize::MAX => "endlessly many".to_owned(),

@@ -1,4 +1,4 @@
-//! Comparisons with any or all values of a list that is written out, and numbers of rows in quotes.
+//! Comparisons with any or all values of a written-out list, and LIMIT with a number in quotes.
 
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, LimitClause, Query, UnaryOperator, Value,
@@ -8,11 +8,11 @@ use nyala_model::array_text::array_elements;
 
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// Elements of a list that is written out, at most: each becomes a comparison of its own.
+/// Most elements of a written-out list: each becomes a comparison of its own.
 const MAX_ELEMENTS: usize = 1000;
 
-/// `x = ANY ('{1,2}')` as `x IN ('1', '2')`, `x = ANY (ARRAY[1, 2.5, y])` as `x IN (1, 2.5, y)`, and other operators as comparisons
-/// with each element of a text; none if the list is not written out.
+/// Writes `x = ANY ('{1,2}')` as `x IN ('1', '2')`, `x = ANY (ARRAY[1, 2.5, y])` as `x IN (1, 2.5, y)`, and
+/// other operators as comparisons with each element of a text; none if the list is not written out.
 pub fn over_list(expr: &Expr) -> Result<Option<Expr>> {
     match expr {
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
@@ -55,8 +55,8 @@ pub fn over_list(expr: &Expr) -> Result<Option<Expr>> {
     }
 }
 
-/// `x > ANY(list)` as `NOT x <= ALL(list)`, of which the planner knows what NULL means; none of `=`, which it finds in indexes,
-/// and of queries.
+/// Writes `x > ANY(list)` as `NOT x <= ALL(list)`, for which the planner handles NULL correctly. None for
+/// `=`, which the planner can find in indexes, and for queries.
 fn not_all(left: &Expr, op: &BinaryOperator, list: &Expr) -> Option<Expr> {
     let opposite = match op {
         BinaryOperator::NotEq => BinaryOperator::Eq,
@@ -89,7 +89,7 @@ fn like_any(pattern: &Expr, like: impl Fn(Expr) -> Expr) -> Result<Option<Expr>>
     }
 }
 
-/// The elements of an array that is written as a text; none of anything else.
+/// The elements of an array that is written as a text; none for other expressions.
 fn elements_of(list: &Expr) -> Result<Option<Vec<Expr>>> {
     match text_elements(list)? {
         Some(elements) if elements.len() > MAX_ELEMENTS => {
@@ -114,7 +114,7 @@ fn text_elements(list: &Expr) -> Result<Option<Vec<Expr>>> {
     Ok(Some(elements.into_iter().map(value).collect()))
 }
 
-/// The values of a list that are looked for one by one; none if the list is not written out.
+/// The values of a list that become those of IN; none if the list is not written out.
 fn values_of(list: &Expr) -> Result<Option<Vec<Expr>>> {
     match elements_of(list)? {
         Some(elements) => Ok(Some(elements)),
@@ -122,10 +122,10 @@ fn values_of(list: &Expr) -> Result<Option<Vec<Expr>>> {
     }
 }
 
-/// The elements of an array of numbers that is written out, also if it is cast to one, and of one whose elements are computed.
+/// The elements of a written-out array of numbers, also if it is cast to one, and of a written-out array whose elements are computed.
 ///
-/// DataFusion 55 looks for a value in an array by a function, and refuses a value that would have to become a wider decimal for
-/// that. A list of values follows the rules of comparisons.
+/// DataFusion 55 searches an array by a function, and refuses a value that would have to become a wider decimal for that. A list of
+/// values follows the rules of comparisons.
 fn listed_in(list: &Expr) -> Result<Option<Vec<Expr>>> {
     match list {
         Expr::Nested(inner) => listed_in(inner),
@@ -146,7 +146,7 @@ fn listed_in(list: &Expr) -> Result<Option<Vec<Expr>>> {
         } if is_number_type(item) => {
             let elements = match unnested(expr) {
                 Expr::Array(array) if array.elem.iter().all(is_constant) => Some(array.elem.clone()),
-                // More are looked for in an array after all.
+                // A longer list stays an array, which is searched.
                 other => text_elements(other)?.filter(|elements| elements.len() <= MAX_ELEMENTS),
             };
             let of_type = |element| Expr::Cast {
@@ -169,7 +169,7 @@ fn unnested(expr: &Expr) -> &Expr {
     }
 }
 
-/// Whether it is a number as it is written, with a sign or a cast at most.
+/// Whether an expression is a literal number, maybe with a sign or a cast.
 fn is_number(expr: &Expr) -> bool {
     match expr {
         Expr::Value(ValueWithSpan { value: Value::Number(..), .. }) => true,
@@ -185,7 +185,7 @@ fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(ValueWithSpan { value: Value::Null, .. }))
 }
 
-/// Whether it is a number, a text in quotes or NULL.
+/// Whether an expression is a number, a text in quotes or NULL.
 fn is_constant(expr: &Expr) -> bool {
     let is_text = matches!(expr, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }));
     is_text || is_null(expr) || is_number(expr)
@@ -217,7 +217,7 @@ fn compare(left: &Expr, op: &BinaryOperator, element: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left.clone()), op: op.clone(), right: Box::new(element) }
 }
 
-/// Nothing is in an empty list, also NULL.
+/// `value IN (list)`. An empty list contains nothing, not even NULL.
 fn in_list(value: &Expr, list: Vec<Expr>, negated: bool) -> Expr {
     match list.is_empty() {
         true => Expr::Value(Value::Boolean(negated).into()),
@@ -225,7 +225,7 @@ fn in_list(value: &Expr, list: Vec<Expr>, negated: bool) -> Expr {
     }
 }
 
-/// The comparisons joined by AND or OR; `of_none` if there are none.
+/// Comparisons joined by AND or OR; `of_none` if there are none.
 fn chain(compared: impl Iterator<Item = Expr>, op: BinaryOperator, of_none: bool) -> Expr {
     let join = |left: Expr, right: Expr| Expr::BinaryOp {
         left: Box::new(left),
@@ -236,7 +236,7 @@ fn chain(compared: impl Iterator<Item = Expr>, op: BinaryOperator, of_none: bool
     Expr::Nested(Box::new(joined))
 }
 
-/// `LIMIT '2'` is `LIMIT 2`: drivers send numbers of rows as texts.
+/// Replaces `LIMIT '2'` by `LIMIT 2`: drivers send numbers of rows as texts.
 pub fn count_rows(query: &mut Query) -> Result<()> {
     match &mut query.limit_clause {
         Some(LimitClause::LimitOffset { limit, offset, .. }) => {

@@ -1,24 +1,24 @@
-//! Visitors of what lies at some depths of queries within queries.
+//! Visits only the parts of a statement at some depths of nested queries.
 
 use std::ops::{ControlFlow, Range};
 
 use datafusion::sql::sqlparser::ast::{Expr, Query, Select, Visitor, VisitorMut};
 
-/// Shows a visitor the expressions and SELECTs at these depths, and no others.
+/// Calls a visitor for the expressions and SELECTs at these depths only.
 pub struct AtDepths<V> {
     pub visitor: V,
     depths: Range<usize>,
-    /// Queries that the walk is in.
+    /// Number of queries that the walk has entered.
     depth: usize,
 }
 
 impl<V> AtDepths<V> {
-    /// Those in none of the queries of the part that is visited.
+    /// Visits what is in none of the queries of the visited part.
     pub fn outside_queries(visitor: V) -> Self {
         Self { visitor, depths: 0..1, depth: 0 }
     }
 
-    /// Those in queries within the query of the statement that is visited.
+    /// Visits what is in the subqueries of the visited statement's query.
     pub fn within_query(visitor: V) -> Self {
         Self { visitor, depths: 2..usize::MAX, depth: 0 }
     }

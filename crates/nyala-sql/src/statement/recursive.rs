@@ -1,4 +1,4 @@
-//! Clauses before and behind a UNION in WITH RECURSIVE, which DataFusion's planner would leave out.
+//! Clauses before and after a UNION in WITH RECURSIVE, which DataFusion's planner would leave out.
 
 use std::ops::ControlFlow;
 
@@ -13,10 +13,10 @@ use super::titles::marked;
 use super::versions::{folded, last};
 use crate::error::Result;
 
-/// Keeps the clauses of queries in WITH RECURSIVE that do not name themselves, and refuses those of the others but for WITH.
+/// Keeps the clauses of queries in WITH RECURSIVE that do not name themselves, and refuses those of queries that do, except WITH.
 ///
-/// DataFusion 55 takes each UNION there for a recursive query and plans its two sides alone. One in brackets is planned as any other
-/// query. What a recursive query has in a WITH of its own stands before it instead:
+/// DataFusion 55 takes each UNION there for a recursive query and plans its two sides alone, but plans a
+/// UNION in brackets as any other query. The queries in the WITH of a recursive query are moved before it:
 ///
 /// ```text
 /// WITH RECURSIVE t AS (WITH c AS (SELECT 1 AS n) SELECT n FROM c UNION ALL SELECT n + 1 FROM t WHERE n < 5) …
@@ -53,7 +53,7 @@ fn is_union(query: &Query) -> bool {
     matches!(query.body.as_ref(), SetExpr::SetOperation { op: SetOperator::Union, .. })
 }
 
-/// The first clause that is about a whole UNION.
+/// The first clause that applies to a whole UNION.
 fn clause_of_union(query: &Query) -> Option<&'static str> {
     if !is_union(query) {
         return None;
@@ -66,8 +66,8 @@ fn clause_of_union(query: &Query) -> Option<&'static str> {
     clauses.into_iter().find_map(|(is_there, clause)| is_there.then_some(clause))
 }
 
-/// Takes the queries in the WITH of a recursive query out of it, under names that no others have. They stay where they are if one
-/// of them reads the recursive query, or if their names mean others somewhere in it.
+/// Takes the queries in the WITH of a recursive query out of it, under unique names. They stay if one of them
+/// reads the recursive query, or if one of their names means another query somewhere in it.
 fn take_with(table: &mut Cte) -> Vec<Cte> {
     let Cte { alias, query, .. } = table;
     let query = &mut **query;
@@ -99,7 +99,7 @@ fn take_with(table: &mut Cte) -> Vec<Cte> {
     taken
 }
 
-/// Gives tables other names; their columns keep the qualifiers that they had.
+/// Renames tables; their columns keep their qualifiers.
 struct Renaming {
     names: Vec<(String, Ident)>,
 }
@@ -122,7 +122,7 @@ impl VisitorMut for Renaming {
     }
 }
 
-/// Whether a WITH somewhere in a tree gives a query one of the names.
+/// Whether a WITH anywhere in a tree defines one of the names.
 fn defines(tree: &impl Visit, names: &[String]) -> bool {
     struct Search<'a>(&'a [String]);
     impl Visitor for Search<'_> {

@@ -34,17 +34,17 @@ pub enum RelationStatement {
 /// The parts of a `CREATE VIEW` statement.
 #[derive(Debug, Clone)]
 pub struct CreateView {
-    /// Its name.
+    /// Name of the view.
     pub name: ObjectName,
-    /// Whether a view of this name gets this query instead.
+    /// Whether an existing view of this name gets this query.
     pub or_replace: bool,
     /// Whether an existing view of this name is fine.
     pub if_not_exists: bool,
-    /// Whether it ends with the session.
+    /// Whether the view ends with the session.
     pub temporary: bool,
-    /// Names of its first columns; the others have those of the query.
+    /// Names of the first columns; the others have the names in the query.
     pub columns: Vec<Ident>,
-    /// Its query, as written.
+    /// The query, as written.
     pub query: Box<Query>,
 }
 
@@ -83,7 +83,7 @@ pub enum NewName {
     Schema(Ident),
 }
 
-/// One of these statements, or nothing when the words are others.
+/// Parses one of these statements; none for other statements.
 pub fn parse_relations(parser: &mut DFParser<'_>, first: &str, second: &str) -> Result<Option<Nyala>> {
     let statement = match (first, second) {
         ("CREATE", "OR" | "VIEW" | "TEMP" | "TEMPORARY") => parse_create_view(parser)?,
@@ -227,8 +227,8 @@ impl fmt::Display for CreateView {
     }
 }
 
-/// Names each table that a query reads with its schema, so that it means the same under any search path; returns the
-/// tables. `find` knows the tables of names in the statement.
+/// Adds its schema to each table that a query reads, so that the query means the same under any search path;
+/// returns the tables. `find` looks up the tables of names in the statement.
 pub fn name_with_schemas(
     query: &mut Query,
     find: &dyn Fn(&ObjectName) -> Option<QualifiedName>,
@@ -238,7 +238,7 @@ pub fn name_with_schemas(
     naming.found
 }
 
-/// The statement of a query that was named [with schemas](name_with_schemas), with the present names of its tables.
+/// Parses a query that was named [with schemas](name_with_schemas), and puts in the present names of its tables.
 pub fn parse_named(
     query: &str,
     renamed: &BTreeMap<QualifiedName, QualifiedName>,
@@ -258,8 +258,8 @@ pub fn parse_named(
     Ok(parsed)
 }
 
-/// Gives the tables of a statement that is planned as SQL the names that `find` has for them, and those of a query whose rows
-/// another statement takes.
+/// Gives the tables of a statement the names that `find` has for them: in a statement that is planned as SQL,
+/// and in a query whose rows another statement takes.
 pub fn name_tables(statement: &mut Statement, find: &dyn Fn(&ObjectName) -> Option<QualifiedName>) {
     let query = match &mut statement.kind {
         Kind::DataFusion(statement) => return name_tables_in(statement, find),
@@ -307,7 +307,7 @@ fn quoted(table: &QualifiedName) -> ObjectName {
 
 struct Naming<'a> {
     find: &'a dyn Fn(&ObjectName) -> Option<QualifiedName>,
-    /// The names that each WITH around defines.
+    /// The names that each enclosing WITH defines.
     defined: Vec<Vec<String>>,
     found: Vec<QualifiedName>,
 }
@@ -336,7 +336,7 @@ impl VisitorMut for Naming<'_> {
             return ControlFlow::Continue(());
         }
         let Some(table) = (self.find)(name) else { return ControlFlow::Continue(()) };
-        // Columns are still found by the name that the query has for the table.
+        // Columns must still be found by the name that the query has for the table.
         if alias.is_none()
             && let Some(last) = written.last().filter(|last| written.len() == 1 || **last != table.name)
         {

@@ -39,7 +39,7 @@ fn rename(relation: &mut TableFactor, target: &ObjectName) {
     }
 }
 
-/// A query for `items` from the table that `choose` puts there.
+/// A query for `items` from the table that `choose` sets.
 fn select(items: Vec<SelectItem>, choose: impl FnOnce(&mut TableWithJoins)) -> Result<Box<Query>> {
     let dialect = Postgres::for_tokens(0);
     let template = Parser::new(&dialect).try_with_sql("SELECT 1 FROM t");

@@ -18,7 +18,7 @@ pub enum RoleStatement {
     Create {
         /// The role.
         name: Ident,
-        /// Whether one that is there already is no error.
+        /// Whether an existing role of this name is no error.
         if_not_exists: bool,
         /// Its rights.
         options: RoleOptions,
@@ -57,7 +57,7 @@ pub enum RoleStatement {
     ShowGrants,
 }
 
-/// The attributes of a role; absent ones stay.
+/// The attributes of a role; absent ones stay as they are.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct RoleOptions {
     /// `LOGIN` or `NOLOGIN`
@@ -71,7 +71,7 @@ pub struct RoleOptions {
 /// The granted or revoked privileges or roles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GrantWhat {
-    /// Privileges on objects; without a list, all that make sense there.
+    /// Privileges on objects; without a list, all privileges that apply to the objects.
     Privileges {
         /// The list.
         privileges: Option<Vec<Privilege>>,
@@ -87,7 +87,7 @@ pub enum GrantWhat {
 pub enum GrantOn {
     /// Schemas, with all that is in them.
     Schemas(Vec<Ident>),
-    /// The tables of schemas: what is granted holds for those to come too, and what is revoked is taken from each.
+    /// The tables of schemas: a grant applies to future tables too, and a revoke to each present one.
     TablesIn(Vec<Ident>),
     /// Tables or cubes.
     Objects(Vec<ObjectName>),
@@ -99,7 +99,7 @@ impl fmt::Debug for RoleOptions {
     }
 }
 
-/// One of these statements, or nothing (and nothing consumed) when the words are others.
+/// Parses one of these statements; none, with nothing consumed, for other statements.
 pub fn parse_roles(parser: &mut DFParser<'_>, first: &str, second: &str) -> Result<Option<RoleStatement>> {
     let words = match (first, second) {
         ("CREATE" | "ALTER" | "DROP", "USER" | "ROLE") | ("SHOW", "ROLES" | "USERS" | "GRANTS") => 2,
@@ -127,7 +127,7 @@ pub fn parse_roles(parser: &mut DFParser<'_>, first: &str, second: &str) -> Resu
     }))
 }
 
-/// A user may connect, unless it is said otherwise; a role may not.
+/// A user may connect unless the statement says otherwise; a role may not.
 fn create(parser: &mut DFParser<'_>, user: bool) -> Result<RoleStatement> {
     let if_not_exists = parser.parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
     let name = ident(parser)?;
@@ -169,11 +169,11 @@ fn password(parser: &mut DFParser<'_>) -> Result<Option<String>> {
     }
 }
 
-/// The part before `TO` or `FROM`, which is consumed too.
+/// The part before the word `before`, TO or FROM, which is consumed too.
 fn granted(parser: &mut DFParser<'_>, before: &str) -> Result<GrantWhat> {
     let all = parser.parser.parse_keyword(Keyword::ALL);
     let names = if all {
-        // The word may be left out.
+        // `PRIVILEGES` may be left out.
         let _ = parser.parser.parse_keyword(Keyword::PRIVILEGES);
         Vec::new()
     } else {
@@ -181,7 +181,7 @@ fn granted(parser: &mut DFParser<'_>, before: &str) -> Result<GrantWhat> {
     };
     let what = if parser.parser.parse_keyword(Keyword::ON) {
         let on = grant_on(parser)?;
-        // Every role may use a schema.
+        // USAGE on a schema is skipped, because every role may use a schema.
         let is_said =
             |name: &&Ident| matches!(on, GrantOn::Objects(_)) || !name.value.eq_ignore_ascii_case("usage");
         let privileges = names.iter().filter(is_said).map(privilege).collect::<Result<_>>()?;
@@ -203,7 +203,7 @@ fn privilege(name: &Ident) -> Result<Privilege> {
 }
 
 fn grant_on(parser: &mut DFParser<'_>) -> Result<GrantOn> {
-    // PostgreSQL's words for the present tables of a schema; here they include future ones, too.
+    // These are PostgreSQL's words for the present tables of a schema; here they include future ones, too.
     let all_in = [Keyword::ALL, Keyword::TABLES, Keyword::IN, Keyword::SCHEMA];
     if parser.parser.parse_keywords(&all_in) {
         return idents(parser).map(GrantOn::TablesIn);

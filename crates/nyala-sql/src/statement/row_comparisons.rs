@@ -1,14 +1,14 @@
-//! Comparisons of rows, column by column.
+//! Writes comparisons of rows column by column.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, Select, TableFactor, TableWithJoins};
 
 use super::snippets::parse_expr;
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// The rows of a subquery that a row is compared with.
+/// The alias of the subquery whose rows are compared with a row.
 const ROW: &str = "__row";
 
-/// Rows are compared column by column.
+/// A comparison of two rows, column by column; none for an operator that rows do not have.
 pub fn compared_rows(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Result<Option<Expr>> {
     if left.len() != right.len() {
         return Err(QueryError::new(ErrorKind::InvalidText, "rows have different numbers of columns"));
@@ -35,13 +35,13 @@ pub fn compared_rows(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Resu
     Ok(Some(parse_expr(&format!("({text})"))?))
 }
 
-/// That two rows are equal, as text.
+/// The condition that two rows are equal, as text.
 fn equal_rows(left: &[Expr], right: &[Expr]) -> String {
     let pairs = left.iter().zip(right).map(|(one, other)| format!("({one}) = ({other})"));
     pairs.collect::<Vec<_>>().join(" AND ")
 }
 
-/// `(a, b) IN (…)`: true if a row is equal, unknown if one may be.
+/// `(a, b) IN (SELECT …)`: true if a row is equal, and otherwise unknown if one may be.
 pub fn row_in(values: &[Expr], subquery: &Query, negated: bool) -> Result<Expr> {
     let columns: Vec<String> = (1..=values.len()).map(|at| format!("__column_{at}")).collect();
     let pairs = |compared: &str| {
@@ -62,7 +62,7 @@ pub fn row_in(values: &[Expr], subquery: &Query, negated: bool) -> Result<Expr> 
     parse_expr(&text)
 }
 
-/// Whether a SELECT stands for a row that is compared with those of a subquery.
+/// Whether a SELECT was made by [`row_in`].
 pub fn compares_rows(select: &Select) -> bool {
     let alias = match select.from.as_slice() {
         [TableWithJoins { relation: TableFactor::Derived { alias, .. }, .. }] => alias.as_ref(),
@@ -71,7 +71,7 @@ pub fn compares_rows(select: &Select) -> bool {
     alias.is_some_and(|alias| alias.name.value == ROW)
 }
 
-/// `(a, b) IN ((c, d), …)`: the row is equal to one of the list.
+/// `(a, b) IN ((c, d), …)`: the row is equal to one in the list.
 pub fn row_in_list(values: &[Expr], list: &[Expr], negated: bool) -> Result<Expr> {
     let rows = list.iter().map(|other| match other {
         Expr::Tuple(others) if others.len() == values.len() => {

@@ -1,8 +1,8 @@
 //! Hides passwords, keys and tokens in the statements that logs and lists show.
 //!
-//! Only the parsed statement tells which of its literals are secrets, and many a text with a secret in it cannot be
-//! parsed. So a text that names one anywhere (`password`, `secret`, `token` …) has all of its literals
-//! hidden, by their positions in the text. Credentials in URLs are hidden everywhere.
+//! Only the parsed statement tells which of its literals are secrets, and a text with a secret may not be
+//! parsable. So if a text names a secret anywhere (`password`, `secret`, `token` …), all of its literals are
+//! hidden, by their positions in the text. Credentials in URLs are always hidden.
 
 mod literals;
 #[cfg(test)]
@@ -15,15 +15,15 @@ use std::sync::Arc;
 use self::literals::{Kind, Part, parts};
 use crate::error::{ErrorKind, QueryError};
 
-/// Stands for a hidden text.
+/// Text shown in the place of a hidden one.
 pub const MASK: &str = "********";
 
-/// Words that contain one of these name a secret, and the text after them may be one without quotes.
+/// Words that contain one of these stems name a secret, and the text after them may be a secret without quotes.
 const STEMS: [&str; 8] =
     ["password", "passwd", "passphrase", "secret", "credential", "apikey", "accesskey", "privatekey"];
-/// Whole words of that kind.
+/// Whole words that name a secret in this way.
 const SECRETS: [&str; 6] = ["pwd", "identified", "api_key", "access_key", "private_key", "bearer"];
-/// Whole words with literals that may hold secrets. They have other meanings, too.
+/// Whole words whose literals may hold secrets. The words have other meanings, too.
 const NEIGHBOURS: [&str; 11] = [
     "key",
     "keys",
@@ -42,9 +42,9 @@ const NEIGHBOURS: [&str; 11] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Naming {
     Nothing,
-    /// Literals may hold some.
+    /// The text has a word whose literals may hold secrets.
     Neighbour,
-    /// The text after it may be one in any form.
+    /// The text has a word after which a secret may stand in any form.
     Secret,
 }
 
@@ -52,12 +52,12 @@ enum Naming {
 #[derive(Debug, Clone)]
 pub struct LoggedText {
     text: Arc<str>,
-    /// The text that was cut off names a secret.
+    /// Whether the part that was cut off names a secret.
     more: bool,
 }
 
 impl LoggedText {
-    /// Keeps so many bytes of a text.
+    /// Keeps the first `bytes` bytes of a text.
     pub fn of(text: &str, bytes: usize) -> Self {
         let kept = text.get(..text.floor_char_boundary(bytes)).unwrap_or_default();
         let more = kept.len() < text.len() && naming(text) > Naming::Nothing;
@@ -81,7 +81,7 @@ pub fn without_secrets(sql: &str) -> Cow<'_, str> {
     hidden(sql, naming(sql) > Naming::Nothing)
 }
 
-/// The same of a text that cannot be parsed, in which secrets may stand without quotes: it ends where one is named.
+/// As [`without_secrets`], for a text that cannot be parsed and may have secrets without quotes: it is cut after the first name of a secret.
 pub fn unparsed_without_secrets(sql: &str) -> Cow<'_, str> {
     let secret = words(sql).find(|(_, word)| naming_of(word) == Naming::Secret);
     match secret.and_then(|(at, word)| sql.get(..at + word.len())) {
@@ -98,13 +98,13 @@ pub fn error_of(sql: &str, error: &QueryError) -> String {
 fn error_without_secrets(message: &str, kind: ErrorKind, secret: bool) -> String {
     match (secret, kind) {
         (false, _) => hidden(message, false).into_owned(),
-        // It quotes the text in the place of the expected one.
+        // A syntax error quotes the text that it found.
         (true, ErrorKind::Syntax) => "syntax error in a statement that names a secret".to_owned(),
         (true, _) => hide_values(message),
     }
 }
 
-/// A message for a log, without the values that it quotes. For errors of statements that are not at hand.
+/// A message for a log, without the values that it quotes, for errors whose statement is not known.
 pub fn hide_values(message: &str) -> String {
     let mut shown = String::new();
     let mut rest = message;
@@ -129,7 +129,7 @@ fn split_at_char(text: &str, at: usize) -> Option<(&str, char, &str)> {
     Some((before, letter, letters.as_str()))
 }
 
-/// The text with URLs shown without credentials, and without literals and comments if it names a secret.
+/// The text with URLs without credentials, and, if it names a secret, without literals and comments.
 fn hidden(sql: &str, secret: bool) -> Cow<'_, str> {
     let parts = parts(sql);
     let whole = parts.iter().all(|part| part.whole);
@@ -141,7 +141,7 @@ fn hidden(sql: &str, secret: bool) -> Cow<'_, str> {
     for part in parts {
         let text = sql.get(part.range.clone()).unwrap_or_default();
         match part {
-            // Its intended end is unknown.
+            // The intended end of the part is unknown.
             Part { whole: false, .. } => shown.extend(["'", MASK, "'"]),
             Part { kind: Kind::Literal, .. } if secret => shown.extend(["'", MASK, "'"]),
             Part { kind: Kind::Name, .. } if secret && next == Next::Value => {
@@ -219,9 +219,8 @@ fn closing_of(literal: &str) -> usize {
     }
 }
 
-/// Adds a text, of which so many bytes at the end are no part of a URL. Name and password are hidden in
-/// `scheme://name:password@server`, and so are the parameters behind `?`, one of which may be a signature. A password
-/// may have any of these characters in it, so that the last `@` counts.
+/// Adds a text whose last `closing` bytes are not part of a URL. Hides the name and password in `scheme://name:password@server`, and the
+/// parameters after `?`, one of which may be a signature. A password may contain any of these characters, so that the last `@` counts.
 fn push_url(shown: &mut String, text: &str, closing: usize) {
     let (url, closing) = text.split_at_checked(text.len().saturating_sub(closing)).unwrap_or((text, ""));
     let Some((scheme, mut rest)) = url.split_once("://") else { return shown.push_str(text) };
@@ -237,13 +236,13 @@ fn push_url(shown: &mut String, text: &str, closing: usize) {
     shown.push_str(closing);
 }
 
-/// How a text names secrets, in words, literals or comments.
+/// How the words, literals or comments of a text name secrets.
 fn naming(sql: &str) -> Naming {
     words(sql).map(|(_, word)| naming_of(word)).max().unwrap_or(Naming::Nothing)
 }
 
 fn naming_of(word: &str) -> Naming {
-    // The shortest has three letters, and most words of a statement are longer than any.
+    // The shortest of these words has three letters. Longer words than this are not looked at.
     if !(3..=64).contains(&word.len()) {
         return Naming::Nothing;
     }

@@ -11,7 +11,7 @@ use crate::error::{QueryError, Result};
 /// The columns of a cube's SELECT; tables and conditions stay where they are.
 #[derive(Debug, Clone)]
 pub struct CubeSelect {
-    /// In the order of GROUP BY.
+    /// The dimensions, in the order of GROUP BY.
     pub dimensions: Vec<SelectDimension>,
     /// Aggregate calls, each once.
     pub measures: Vec<Expr>,
@@ -20,14 +20,14 @@ pub struct CubeSelect {
 /// A dimension as it is written.
 #[derive(Debug, Clone)]
 pub struct SelectDimension {
-    /// In GROUP BY.
+    /// The expression in GROUP BY.
     pub group: Expr,
-    /// In the SELECT list, where it may have a name.
+    /// The item in the SELECT list, where the dimension may have a name.
     pub item: Option<SelectItem>,
 }
 
 impl CubeSelect {
-    /// Takes a SELECT apart that is grouped plainly by all dimensions.
+    /// Splits a SELECT that is grouped plainly by all dimensions.
     pub fn of(flat: &Query, is_aggregate: impl Fn(&str) -> bool) -> Result<Self> {
         let select = select_of(flat)?;
         let GroupByExpr::Expressions(groups, _) = &select.group_by else {
@@ -48,12 +48,12 @@ impl CubeSelect {
         Ok(Self { dimensions: dimensions.collect(), measures })
     }
 
-    /// Writes both lists into the SELECT list of `query`, which is read by people.
+    /// Writes both lists into the SELECT list of `query`, for people to read.
     pub fn write_list(&self, query: &mut Query) -> Result<()> {
         self.write_measures(query, |_, call| SelectItem::UnnamedExpr(call.clone()))
     }
 
-    /// The same with a name for each measure: one that stands there twice is then still a valid SELECT.
+    /// As [`write_list`](Self::write_list), with a name for each measure, so that the SELECT stays valid if a measure comes twice.
     pub fn write_named_list(&self, query: &mut Query) -> Result<()> {
         self.write_measures(query, |number, call| SelectItem::ExprWithAlias {
             expr: call.clone(),
@@ -106,8 +106,8 @@ pub fn resolve_positions(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-/// Replaces such numbers in ROLLUP, CUBE and GROUPING SETS, where the planner takes them for constants. Items behind a `*` are not
-/// counted.
+/// As [`resolve_positions`], in ROLLUP, CUBE and GROUPING SETS, where the planner takes numbers for
+/// constants. Items after a `*` are not counted.
 pub fn resolve_positions_in_sets(select: &mut Select) {
     let Select { projection, group_by, .. } = select;
     let GroupByExpr::Expressions(elements, _) = group_by else { return };
@@ -115,7 +115,7 @@ pub fn resolve_positions_in_sets(select: &mut Select) {
     elements.iter_mut().for_each(|element| resolve_in_sets(element, list));
 }
 
-/// The items that a number in GROUP BY may stand for: those before a `*`.
+/// The items to which a number in GROUP BY may refer: those before a `*`.
 pub fn counted(list: &[SelectItem]) -> &[SelectItem] {
     let counted = list.iter().take_while(|item| item_expr(item).is_some()).count();
     list.get(..counted).unwrap_or_default()
@@ -130,7 +130,7 @@ fn resolve_in_sets(element: &mut Expr, list: &[SelectItem]) {
     }
 }
 
-/// The outermost aggregate calls in `expr`, in the order they stand there.
+/// The outermost aggregate calls in `expr`, in their order.
 pub fn calls_in(expr: &Expr, is_aggregate: impl Fn(&str) -> bool) -> Vec<Expr> {
     let mut calls = Vec::new();
     let _ = visit_expressions(expr, |expr| {
@@ -160,13 +160,13 @@ fn position(expr: &Expr) -> Option<usize> {
     }
 }
 
-/// The item that a number in GROUP BY stands for; any other expression itself.
+/// The item to which a number in GROUP BY refers; other expressions are returned as they are.
 pub fn by_position(group: &Expr, list: &[SelectItem]) -> Expr {
     let item = position(group).and_then(|i| list.get(i)).and_then(item_expr);
     item.unwrap_or(group).clone()
 }
 
-/// The item that a group expression stands for, or that is the same expression.
+/// The item to which a group expression refers, or that is the same expression.
 fn item_of<'a>(group: &Expr, list: &'a [SelectItem]) -> Option<&'a SelectItem> {
     if let Some(i) = position(group) {
         return list.get(i);

@@ -1,4 +1,4 @@
-//! Spellings of statements about cursors and plans that the parser does not know, as ones that it knows.
+//! Rewrites statements about cursors and plans from spellings that the parser does not know to ones that it knows.
 //!
 //! ```text
 //! FETCH c            FETCH NEXT FROM c
@@ -10,7 +10,7 @@
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
-/// The target of a FETCH that is a MOVE: PostgreSQL's FETCH has none.
+/// The target that marks a FETCH as a MOVE: PostgreSQL's FETCH has no target.
 pub const MOVED: &str = "MOVE";
 
 /// Directions that take a number, which is 1 where it is left out.
@@ -40,14 +40,14 @@ pub fn respell_cursors(tokens: &mut Vec<TokenWithSpan>) {
     tokens.push(TokenWithSpan::new(Token::EOF, span));
 }
 
-/// `a OPERATOR(pg_catalog.=) b` is `a = b`: there are no other operators than those of the system.
+/// Rewrites `a OPERATOR(pg_catalog.=) b` to `a = b`: there are no operators but those of the system.
 pub fn respell_operators(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 0;
     while let Some(end) = end_of_operator(tokens, at) {
         match end {
             0 => at += 1,
             end => {
-                // The word, the bracket, the schema and its point are left out, and the bracket at the end.
+                // The bracket at the end is removed first, then the word, the bracket, the schema and the point before the operator.
                 let _ = tokens.splice(at + end..=at + end, []);
                 let _ = tokens.splice(at..at + 4, []);
             }
@@ -55,7 +55,7 @@ pub fn respell_operators(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// How far behind `at` the bracket is that ends `OPERATOR(pg_catalog.…)`: 0 if no such thing begins there, none at the end.
+/// The distance from `at` to the bracket that ends `OPERATOR(pg_catalog.…)`: 0 if no such operator begins there, none at the end of the text.
 fn end_of_operator(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
     let rest = tokens.get(at..).filter(|rest| !rest.is_empty())?;
     let [operator, bracket, schema, point, behind @ ..] = rest else { return Some(0) };
@@ -67,11 +67,11 @@ fn end_of_operator(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
     Some(end.filter(|_| is_operator).map_or(0, |end| end + 4))
 }
 
-/// Options of EXPLAIN about things that a plan here does not have.
+/// Options of EXPLAIN about facts that plans do not have here.
 const WITHOUT_MEANING: [&str; 8] =
     ["BUFFERS", "COSTS", "GENERIC_PLAN", "MEMORY", "SERIALIZE", "SETTINGS", "SUMMARY", "TIMING"];
 
-/// Leaves out the options of `EXPLAIN (…)` that mean nothing here, and `FORMAT TEXT`, which is the usual one.
+/// Removes the options of `EXPLAIN (…)` that have no effect here, and `FORMAT TEXT`, which is the default.
 pub fn respell_explain(tokens: &mut Vec<TokenWithSpan>) {
     let places: Vec<usize> =
         (0..tokens.len()).filter(|at| tokens.get(*at).is_some_and(|token| !is_space(&token.token))).collect();

@@ -1,9 +1,9 @@
-//! Tokens of sessions, which a door puts into calls of functions: lists and logs show statements without them.
+//! Removes session tokens, which a door puts into calls of functions, from statements in logs and lists.
 
-/// Hexadecimal digits of a token, behind the number of its session.
+/// Hexadecimal digits of a token, after the number of its session.
 const DIGITS: usize = 32;
 
-/// The text without arguments such as `'12:0f…'`. One that is cut at the end of the text goes, too.
+/// The text without arguments such as `'12:0f…'`, also without one that is cut off at the end of the text.
 pub fn without_tokens(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;

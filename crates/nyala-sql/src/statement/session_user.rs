@@ -1,5 +1,5 @@
-//! `current_user`, `session_user`, `current_role` and `user`: the name of the session's user is put in their places when a statement is
-//! prepared, because DataFusion's functions know no session.
+//! Replaces `current_user`, `session_user`, `current_role` and `user` by the name of the session's user when
+//! a statement is prepared, because DataFusion's functions do not know the session.
 
 use std::ops::ControlFlow;
 
@@ -19,7 +19,7 @@ use crate::error::{QueryError, Result};
 
 const WORDS: [&str; 4] = ["current_user", "session_user", "current_role", "user"];
 
-/// Whether a text may name the session's user: one of the words is in it, perhaps as the name of something else.
+/// Whether a text may name the session's user: one of the words is in it, maybe as the name of something else.
 pub fn may_name_user(tokens: &[TokenWithSpan]) -> bool {
     tokens.iter().any(|token| matches!(&token.token, Token::Word(word) if is_word(&word.value)))
 }
@@ -28,11 +28,11 @@ fn is_word(name: &str) -> bool {
     WORDS.iter().any(|word| name.eq_ignore_ascii_case(word))
 }
 
-/// Puts `user` in the places where the statement names the session's user. Its text is forgotten then: a plan of it must not be found
-/// by the text, which others send, too.
+/// Puts `user` in the places where the statement names the session's user. Then the statement's text is
+/// forgotten: a plan must not be found by the text, because sessions of other users send it, too.
 ///
 /// # Errors
-/// The query of a view or a cube names the user: what it means must not depend on the session that asks.
+/// The query of a view or a cube names the user: its meaning must not depend on the session that reads it.
 pub fn name_user(statement: &mut Statement, user: &str) -> Result<()> {
     if !statement.may_name_user() {
         return Ok(());
@@ -98,7 +98,7 @@ impl Naming<'_> {
         let _ = tree.visit(self);
     }
 
-    /// Columns keep the names that the words give them.
+    /// Keeps the names of columns that the words give them.
     fn keep_titles(&self, body: &mut SetExpr) {
         match body {
             SetExpr::Select(select) => select.projection.iter_mut().for_each(keep_title),
@@ -139,7 +139,7 @@ fn keep_title(item: &mut SelectItem) {
     }
 }
 
-/// What a cast or brackets are around.
+/// The expression within casts and brackets.
 fn value_of(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => value_of(inner),
@@ -147,7 +147,7 @@ fn value_of(expr: &Expr) -> &Expr {
     }
 }
 
-/// `current_role` is a plain word to the parser, the others are functions without brackets.
+/// Whether an expression names the user. `current_role` is a plain word to the parser, the others are functions without brackets.
 fn is_user(expr: &Expr) -> bool {
     match expr {
         Expr::Function(Function { name, args: FunctionArguments::None, .. }) => match name.0.as_slice() {

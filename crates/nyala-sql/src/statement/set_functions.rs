@@ -1,4 +1,4 @@
-//! Functions that give rows, in SELECT lists and in FROM: `generate_series` and its kin become the `unnest` of a list.
+//! Set-returning functions in SELECT lists and in FROM: `generate_series` and its kin become the `unnest` of a list.
 //!
 //! ```text
 //! SELECT id, generate_series(1, n) FROM t      SELECT id, unnest(generate_series(1, n)) AS generate_series FROM t
@@ -19,10 +19,10 @@ use super::titles::{marked, title_of};
 use super::versions::folded;
 use crate::error::Result;
 
-/// Name of the series that a SELECT without FROM reads.
+/// The alias of the series that a SELECT without FROM reads.
 const SERIES: &str = "\u{1}series";
 
-/// The function that gives the rows of another as a list; none for functions that give one value.
+/// The function that returns the rows of a set-returning function as a list; none for functions that return one value.
 fn as_list(name: &str) -> Option<&'static str> {
     Some(match name {
         "generate_series" => "generate_series",
@@ -33,7 +33,7 @@ fn as_list(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a function takes lists: its argument is the list, and not its rows.
+/// Whether a function takes lists: its argument is the list itself, and not its elements as rows.
 fn takes_lists(name: &str) -> bool {
     matches!(name, "unnest" | "cardinality") || name.starts_with("array_") || name.starts_with("list_")
 }
@@ -45,14 +45,14 @@ fn name_of(function: &Function) -> Option<String> {
     }
 }
 
-/// Whether there is such a function in an expression, and not in a query within it.
+/// Whether an expression has a set-returning function outside of its subqueries.
 fn has_rows(expr: &Expr) -> bool {
     let mut rows = AtDepths::outside_queries(Rows::default());
     let _ = Visit::visit(expr, &mut rows);
     rows.visitor.found > 0
 }
 
-/// ORDER BY with an item of the SELECT list names it by its position: its rows are not made twice.
+/// Replaces an ORDER BY key that equals an item of the SELECT list by the item's position, so that its rows are not made twice.
 pub fn order_by_items(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_ref() else { return };
     let Some(OrderBy { kind: OrderByKind::Expressions(orders), .. }) = &mut query.order_by else { return };
@@ -67,7 +67,7 @@ pub fn order_by_items(query: &mut Query) {
     }
 }
 
-/// Writes the functions in a SELECT list as lists that are taken apart.
+/// Writes the set-returning functions in a SELECT list as `unnest` of lists.
 pub fn rows_in_list(select: &mut Select) {
     for item in &mut select.projection {
         let title = title_of(item);
@@ -82,7 +82,7 @@ pub fn rows_in_list(select: &mut Select) {
     }
 }
 
-/// Moves the one series of a SELECT without FROM there, where it is not made in one piece.
+/// Moves the only series of a SELECT without FROM into FROM, where it is not made as one list.
 pub fn series_to_from(select: &mut Select) {
     let series: Vec<&SelectItem> = select.projection.iter().filter(|item| is_series(item)).collect();
     let [only] = series.as_slice() else { return };
@@ -133,10 +133,10 @@ fn is_whole_constant(argument: &FunctionArg) -> bool {
     matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) if is_whole(expr))
 }
 
-/// Counts such functions of an expression, or writes them as lists that are taken apart.
+/// Counts the set-returning functions of an expression, or writes them as `unnest` of lists.
 #[derive(Default)]
 struct Rows {
-    /// Functions of lists that the walk is in.
+    /// Number of functions of lists that the walk has entered.
     lists: usize,
     found: usize,
 }
@@ -193,7 +193,7 @@ impl VisitorMut for Rows {
     }
 }
 
-/// A set-returning function in FROM: its column is named by the alias of the table.
+/// Rewrites a set-returning function in FROM: its column is named by the alias of the table.
 pub fn rows_of_table(factor: &mut TableFactor) -> Result<()> {
     let (lists, alias, has_ordinality) = match factor {
         TableFactor::Table { name, args: Some(arguments), alias, with_ordinality, .. } => {
@@ -231,7 +231,7 @@ pub fn rows_of_table(factor: &mut TableFactor) -> Result<()> {
     Ok(())
 }
 
-/// The one column has the name of the table.
+/// Names the only column after the table.
 fn named_alike(alias: &mut Option<TableAlias>, function: &str) {
     let alias = alias.get_or_insert_with(|| table_alias(function));
     if alias.columns.is_empty() {
@@ -278,7 +278,7 @@ fn derived(
     Ok(TableFactor::Derived { lateral, subquery, alias: Some(alias), sample: None })
 }
 
-/// Whether a query without FROM names columns, which then are those of tables before it.
+/// Whether a query without FROM names columns, which then belong to tables before it.
 fn names_columns(query: &Query) -> bool {
     struct Names(bool);
     impl Visitor for Names {

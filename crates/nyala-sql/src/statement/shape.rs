@@ -1,7 +1,7 @@
-//! How deep the trees of a text will be, counted over its tokens without recursion.
+//! The depth of the trees of a text, counted over its tokens without recursion.
 //!
-//! The count is never less than the depth that the parser makes of the text: a clause starts a new expression only
-//! where the parser cannot take its word for an operand.
+//! The count is never less than the depth of the tree that the parser makes: a clause starts a new expression
+//! only where the parser cannot take its keyword for an operand.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -10,24 +10,24 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 pub struct Shape {
     pub levels: Vec<Level>,
     pub brackets: usize,
-    /// Set operations of the whole statement.
+    /// Number of set operations of the whole statement.
     pub set_operations: usize,
-    /// Set operations that are planned as joins.
+    /// Number of set operations that are planned as joins.
     pub differences: usize,
     before: Before,
 }
 
-/// The kind of the token before.
+/// The previous token, as far as it decides the meaning of the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Before {
     #[default]
     Nothing,
-    /// A word is part of a name now, even a keyword.
+    /// The next word is part of a name, even if it is a keyword.
     Period,
-    /// A word is an operand now.
+    /// The next word is an operand.
     Operator,
     Distinct,
-    /// A `*` stands for all columns now.
+    /// A `*` that comes next stands for all columns.
     List,
 }
 
@@ -43,7 +43,7 @@ impl Default for Shape {
     }
 }
 
-/// Whether it is a constant or a parameter.
+/// Whether a token is a constant or a parameter.
 fn is_operand(token: &Token) -> bool {
     matches!(
         token,
@@ -86,14 +86,14 @@ impl Before {
 }
 
 impl Shape {
-    /// Takes the next token, which is no white space.
+    /// Takes the next token, which is not white space.
     pub fn count(&mut self, token: &Token) {
         let before = self.before;
         self.before = before.then(token);
         match token {
             Token::LParen | Token::LBrace => self.open(false),
             Token::LBracket => {
-                // Subscripts of subscripts nest without being within each other.
+                // Chained subscripts nest in the tree without nested brackets.
                 self.current(|level| level.operators += 1);
                 self.open(false);
             }
@@ -142,7 +142,7 @@ impl Shape {
         }
     }
 
-    /// The levels opened by CASE were none: no comma and no closing bracket stands within one.
+    /// Closes the levels that CASE opened wrongly: no comma and no closing bracket can stand within a CASE.
     fn leave_cases(&mut self) {
         while self.levels.last().is_some_and(|level| level.is_case) {
             self.close();
@@ -155,18 +155,18 @@ impl Shape {
     }
 }
 
-/// Counts since the last opening bracket, or since CASE.
+/// Counts since the last opening bracket or CASE.
 #[derive(Default)]
 pub struct Level {
-    /// Ends with END.
+    /// Whether CASE opened the level, so that END closes it.
     is_case: bool,
-    /// AND and OR since the last comma or clause.
+    /// Number of AND and OR since the last comma or clause.
     pub logical: usize,
-    /// Other binary operators since the last AND, OR, comma or clause.
+    /// Number of other binary operators since the last AND, OR, comma or clause.
     pub operators: usize,
-    /// NOT, unary signs and other prefixes in a row: they nest without brackets.
+    /// Number of NOT, signs and other prefixes: they nest without brackets.
     pub prefixes: usize,
-    /// BETWEEN before its AND.
+    /// Number of BETWEEN whose AND has not come yet.
     between: usize,
     /// Depth of the deepest bracket in the current expression.
     inner: usize,
@@ -175,7 +175,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// How deep trees on this level are at most.
+    /// An upper bound of the depth of the trees on this level.
     pub fn depth(&self) -> usize {
         self.ended.max(self.current_depth())
     }
@@ -200,7 +200,7 @@ impl Level {
                 self.between = 0;
             }
             Keyword::FROM if before == Before::Distinct => self.operators += 1,
-            // `BY`, and not `GROUP`, which stands in `WITHIN GROUP` too.
+            // `BY` and not `GROUP`, which is in `WITHIN GROUP`, too.
             Keyword::SELECT
             | Keyword::FROM
             | Keyword::WHERE
@@ -208,7 +208,7 @@ impl Level {
             | Keyword::HAVING
             | Keyword::ON
             | Keyword::VALUES => self.start_clause(before),
-            // The arms of a CASE stand side by side.
+            // The arms of a CASE do not nest.
             Keyword::WHEN | Keyword::THEN | Keyword::ELSE if self.is_case => self.start_clause(before),
             Keyword::NOT | Keyword::EXPLAIN | Keyword::INTERVAL => self.prefixes += 1,
             Keyword::BETWEEN => {
@@ -236,7 +236,7 @@ impl Level {
         }
     }
 
-    /// Before a word that begins a clause, unless it is an operand: there are columns of such names.
+    /// Starts a clause at its first word, unless the word is an operand: there are columns of such names.
     fn start_clause(&mut self, before: Before) {
         if before != Before::Operator {
             self.start_expression();

@@ -1,7 +1,7 @@
-//! Queries in WITH that several places of a statement name.
+//! Queries in WITH that a statement reads in several places.
 //!
-//! PostgreSQL computes such a query once. The planner would plan it into every place, where `random()` and LIMIT give other rows each time.
-//! So it is read through a subquery with an alias by which the planner's extension (`session/shared_queries.rs` of the engine) knows it:
+//! PostgreSQL computes such a query once. The planner would plan it in every place, where `random()` and LIMIT give different rows each time.
+//! So it is read through a subquery with an alias by which the planner's extension (`session/shared_queries.rs` of the engine) recognises it:
 //!
 //! ```text
 //! WITH r AS (SELECT random() AS x) SELECT a.x = b.x FROM r AS a, r AS b
@@ -24,7 +24,7 @@ use crate::error::Result;
 /// The alias of the subquery.
 pub const SHARED_QUERY: &str = "__once";
 
-/// Has queries in WITH that more than one place names read through such a subquery. Recursive queries stay as they are.
+/// Wraps queries in WITH that more than one place names in such a subquery. Recursive queries stay as they are.
 pub fn share_queries(statement: &mut SqlStatement) -> Result<()> {
     let mut named = Named::default();
     let _ = Visit::visit(statement, &mut named);
@@ -37,7 +37,7 @@ pub fn share_queries(statement: &mut SqlStatement) -> Result<()> {
     Ok(())
 }
 
-/// The names that are given to queries, and how often each is used. A name may mean several queries: each counts as often as all together.
+/// The names defined in WITH, and how often each table name is used. If a name means several queries, all of its uses count for each of them.
 #[derive(Default)]
 struct Named {
     defined: HashSet<String>,
@@ -66,7 +66,7 @@ impl Visitor for Named {
 
 struct Sharing {
     names: HashMap<String, usize>,
-    /// A query with such a subquery.
+    /// A query that reads such a subquery.
     template: Box<Query>,
 }
 

@@ -7,15 +7,15 @@ use super::dialect::Postgres;
 use super::words::from_parser;
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// Longest text that a clause is written as.
+/// Longest text that a part of a statement is written as.
 const MAX_TEXT_BYTES: usize = 4 << 20;
 
-/// Reads a text in the dialect of the statement that it is a part of: operators bind as they do there.
+/// Parses a text in the dialect of the statements, so that operators bind as they do there.
 fn parsed<T>(
     text: &str,
     parse: impl FnOnce(&mut Parser<'_>) -> std::result::Result<T, ParserError>,
 ) -> Result<T> {
-    // A part that is written twice doubles the text at each level.
+    // A part that is written twice doubles the text at each level of nesting.
     if text.len() > MAX_TEXT_BYTES {
         let error = QueryError::new(ErrorKind::LimitExceeded, "rows are compared within rows too deeply");
         return Err(error.hint("split the statement with common table expressions"));
@@ -25,12 +25,12 @@ fn parsed<T>(
     parse(&mut parser).map_err(from_parser)
 }
 
-/// A query that is a part of a statement.
+/// Parses a query that becomes a part of a statement.
 pub fn parse_query(text: &str) -> Result<Box<Query>> {
     parsed(text, |parser| parser.parse_query())
 }
 
-/// An expression that is a part of a statement.
+/// Parses an expression that becomes a part of a statement.
 pub fn parse_expr(text: &str) -> Result<Expr> {
     parsed(text, |parser| parser.parse_expr())
 }

@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::bare_joins::bracket_joins;
 use super::session_spelling::{respell_cursors, respell_explain, respell_operators};
 
-/// `ABORT` is `ROLLBACK`, and DEFERRABLE is left out: a read-only transaction never has to wait here.
+/// Rewrites the tokens of a statement; also ABORT to ROLLBACK, and leaves out DEFERRABLE, because a read-only transaction never waits here.
 pub fn respell(tokens: &mut Vec<TokenWithSpan>) {
     respell_similar(tokens);
     bracket_joins(tokens);
@@ -47,9 +47,9 @@ pub fn respell(tokens: &mut Vec<TokenWithSpan>) {
     });
 }
 
-/// `substring(text SIMILAR pattern ESCAPE sign)` is `substring(text FROM pattern FOR sign)`.
+/// Rewrites `substring(text SIMILAR pattern ESCAPE sign)` to `substring(text FROM pattern FOR sign)`.
 fn respell_similar(tokens: &mut [TokenWithSpan]) {
-    // Of each open bracket: whether it is that of such a call.
+    // For each open bracket: whether it is that of `substring`, and whether SIMILAR came in it.
     let mut open = Vec::new();
     let mut last = String::new();
     let words: Vec<String> = tokens.iter().map(|token| word(&token.token)).collect();
@@ -74,7 +74,7 @@ fn respell_similar(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// A word in capitals, unless it is quoted, or a sign.
+/// An unquoted word in capitals, or a sign.
 fn word(token: &Token) -> String {
     match token {
         Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_uppercase(),

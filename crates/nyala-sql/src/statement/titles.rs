@@ -11,13 +11,13 @@ use datafusion::sql::sqlparser::ast::{
 use super::query_depth::AtDepths;
 use super::versions::folded;
 
-/// The name of a column that has no other.
+/// The name of a column without a name of its own.
 pub const NAMELESS: &str = "?column?";
 
-/// The first character of names by which columns are told apart that have the same: no client writes it by accident.
+/// The first character of generated names, which distinguish columns of one name: no client writes it by accident.
 const MARK: char = '\u{1}';
 
-/// The name of the column of an item of a SELECT list; none if it stands for any number of columns.
+/// The column name of an item of a SELECT list; none if the item stands for any number of columns.
 pub fn title_of(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(folded(alias)),
@@ -26,17 +26,17 @@ pub fn title_of(item: &SelectItem) -> Option<String> {
     }
 }
 
-/// A name for a column that differs from those of all others.
+/// A column name that differs from all others.
 pub fn marked(position: usize, title: &str) -> String {
     format!("{MARK}{position}{MARK}{title}")
 }
 
-/// The name of a column that was [`marked`].
+/// The name that a column had before it was [`marked`].
 pub fn unmarked(name: &str) -> &str {
     name.strip_prefix(MARK).and_then(|rest| rest.split_once(MARK)).map_or(name, |(_, title)| title)
 }
 
-/// The items of the SELECT that names the columns of a query: of a set operation the first.
+/// The items of the SELECT that names the columns of a query: for a set operation that of the first query.
 pub fn items_of(query: &Query) -> Option<&[SelectItem]> {
     fn items(body: &SetExpr) -> Option<&[SelectItem]> {
         match body {
@@ -53,7 +53,7 @@ fn title(expr: &Expr) -> String {
     figure(expr).map_or_else(|| NAMELESS.to_owned(), |(name, _)| name)
 }
 
-/// How well a name fits: that of a type gives way to that of what is cast.
+/// How well a name fits: a cast is named after its operand, or else after its type.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     Type,
@@ -138,8 +138,7 @@ fn type_name(data_type: &DataType) -> String {
     }
 }
 
-/// Names the columns of queries within a statement, which others may refer to, and of which the planner allows no two with one
-/// name.
+/// Names the columns of subqueries in a statement: others may refer to these names, and the planner allows no two columns with one name.
 pub fn name_columns_within(statement: &mut Statement) {
     let _ = statement.visit(&mut AtDepths::within_query(Naming));
 }
@@ -157,7 +156,7 @@ impl VisitorMut for Naming {
 
 fn name_columns(select: &mut Select) {
     let has_any = select.projection.iter().any(|item| title_of(item).is_none());
-    // Whether a name would be taken for a column of the tables is not known here.
+    // It is not known here whether a table has a column of the name.
     let may_be_taken = select.having.is_some() || select.qualify.is_some();
     let mut known: HashMap<String, usize> = HashMap::new();
     for (position, item) in select.projection.iter_mut().enumerate() {

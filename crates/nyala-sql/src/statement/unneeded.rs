@@ -1,4 +1,4 @@
-//! Statements about what Nyala does by itself, or does not keep: tools send them, and nothing is to be done.
+//! Statements about work that Nyala does by itself, or about facts that it does not keep: tools send them, and they have no effect.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::words::peek_word;
 /// A statement with nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unneeded {
-    /// Its name.
+    /// The statement's name.
     pub tag: &'static str,
     /// Why there is nothing to do.
     pub notice: &'static str,
@@ -30,12 +30,12 @@ const CHECKPOINTS: &str = "what was answered is on disk, and nothing is to be wr
 const LOCKS: &str = "tables are not locked: each statement reads one version, and a change that another one overtook is refused";
 const SCHEMAS: &str = "every role may use schemas and databases: privileges are about tables";
 
-/// Privileges that are not about the rows of tables.
+/// Privileges that do not concern the rows of tables.
 const OF_SCHEMAS: [&str; 6] = ["USAGE", "CONNECT", "TEMPORARY", "TEMP", "EXECUTE", "ALL"];
 /// Objects that have no rows.
 const WITHOUT_ROWS: [&str; 7] = ["SCHEMA", "DATABASE", "SEQUENCE", "LANGUAGE", "FUNCTION", "TYPE", "DOMAIN"];
 
-/// Whether a GRANT is about the use of things without rows. ALL on a schema is about the tables in it.
+/// Whether a GRANT concerns only objects without rows. ALL on a schema concerns the tables in it.
 fn is_about_schemas(parser: &DFParser<'_>) -> bool {
     let mut at = 1;
     let mut only_all = true;
@@ -53,7 +53,7 @@ fn is_about_schemas(parser: &DFParser<'_>) -> bool {
     at > 1 && WITHOUT_ROWS.contains(&of.as_str()) && !(only_all && of == "SCHEMA")
 }
 
-/// One of these statements, or nothing (and nothing consumed) when the words are others.
+/// Parses one of these statements; none, with nothing consumed, for other statements.
 pub fn parse_unneeded(parser: &mut DFParser<'_>, first: &str, second: &str) -> Option<Unneeded> {
     let (tag, notice) = match (first, second) {
         ("COMMENT", "ON") => ("COMMENT", COMMENTS),

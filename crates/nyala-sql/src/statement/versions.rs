@@ -1,9 +1,8 @@
-//! Which tables of a statement show the versions of their rows.
+//! Decides which tables of a statement show the versions of their rows.
 //!
-//! DataFusion knows no column that is there and not part of `*`. So its planner finds a live table in two forms, with
-//! the column and without it. The table that a statement updates or deletes from has it, since the write is on
-//! condition of it, and so has each table with a named version. If there are such tables, all others are taken from
-//! [`PLAIN`]:
+//! DataFusion knows no column that exists but is not part of `*`. So its planner finds a live table in two forms, with the
+//! column and without it. The table that a statement updates or deletes from has the column, because the write is conditional
+//! on it, and so has each table whose version is named. If there are such tables, all others are read from [`PLAIN`]:
 //!
 //! ```text
 //! DELETE FROM a WHERE id IN (SELECT id FROM (SELECT * FROM a EXCEPT SELECT * FROM b) d)
@@ -11,8 +10,8 @@
 //!       with versions                    "_plain"."public"."a" AS a, "_plain"."public"."b" AS b
 //! ```
 //!
-//! A name belongs to the innermost SELECT around it with a table that it can mean. If it can only mean a column of a
-//! query in FROM or WITH, the tables of that query have the column, so that it is part of the query's `*`.
+//! A name belongs to the innermost enclosing SELECT with a table that has the column. If that is possible only
+//! through a query in FROM or WITH, the tables of that query show the column, so that it is part of the query's `*`.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -25,7 +24,7 @@ use nyala_model::QualifiedName;
 
 use super::hiding::{Hiding, plain};
 
-/// The catalog in which no live table has the versions of its rows. It is there where all others have them.
+/// The catalog in which no live table has the column of versions. It exists while live tables elsewhere have the column.
 pub const PLAIN: &str = "_plain";
 
 /// How the names in a statement refer to live tables.
@@ -37,12 +36,12 @@ pub struct LiveNames<'a> {
     pub find: &'a (dyn Fn(&ObjectName) -> Option<QualifiedName> + Sync),
 }
 
-/// Leaves a query the versions that it names; whether it names any.
+/// Keeps the versions that a query names; returns whether it names any.
 pub fn show_versions(query: &mut Query, live: LiveNames<'_>) -> bool {
     Versions::of(&*query, false, live).hide(query)
 }
 
-/// An identifier as DataFusion's planner and PostgreSQL read it: without quotes, ASCII letters become small.
+/// An identifier as DataFusion's planner and PostgreSQL read it: without quotes, ASCII letters become lower case.
 pub fn folded(ident: &Ident) -> String {
     match ident.quote_style {
         Some(_) => ident.value.clone(),
@@ -50,7 +49,7 @@ pub fn folded(ident: &Ident) -> String {
     }
 }
 
-/// Whether an identifier is this name, which is in lower case.
+/// Whether an identifier means `name`, which is in lower case.
 pub fn is(ident: &Ident, name: &str) -> bool {
     match ident.quote_style {
         Some(_) => ident.value == name,
@@ -62,7 +61,7 @@ pub fn last(name: &ObjectName) -> Option<&Ident> {
     name.0.last()?.as_ident()
 }
 
-/// The tables of a statement, in the order in which they are walked over.
+/// The tables of a statement, in the order of the walk.
 pub struct Versions<'a> {
     live: LiveNames<'a>,
     /// Whether any table shows versions.
@@ -72,7 +71,7 @@ pub struct Versions<'a> {
 }
 
 impl<'a> Versions<'a> {
-    /// Looks through a statement. If it `writes`, its first table is the one that it writes to.
+    /// Searches a statement. If it `writes`, its first table is the target of the write.
     pub fn of(tree: &impl Visit, writes: bool, live: LiveNames<'a>) -> Self {
         let mut names = Names { live, scopes: Vec::new(), open: Vec::new(), tables: Vec::new() };
         names.enter(Scope::default());
@@ -83,8 +82,8 @@ impl<'a> Versions<'a> {
         Self { live, any, hidden: hidden.collect() }
     }
 
-    /// Takes tables from [`PLAIN`] where others have versions; whether there are such. Since it was looked through, the
-    /// statement may have lost its last part, but no other.
+    /// Takes the tables without versions from [`PLAIN`], if any table shows versions; returns whether one
+    /// does. The statement may have lost its last part since it was searched, but no other.
     pub fn hide(self, tree: &mut impl VisitMut) -> bool {
         if self.any {
             let _ = tree.visit(&mut Hiding::new(self.hidden, self.live.row_version));
@@ -93,7 +92,7 @@ impl<'a> Versions<'a> {
     }
 }
 
-/// Both for an INSERT: its table has versions if they are among the columns that it names.
+/// Searches and changes an INSERT: its table has versions if the INSERT names their column.
 pub fn of_insert(insert: &mut Insert, live: LiveNames<'_>) -> bool {
     let named =
         insert.columns.iter().any(|column| last(column).is_some_and(|column| is(column, live.row_version)));
@@ -119,18 +118,18 @@ struct Scope {
     outer: Option<usize>,
     /// The relations in FROM.
     relations: Vec<Relation>,
-    /// Each name of the column: the table that it says it is of, if it says so.
+    /// For each use of the column's name: its qualifier, if it has one.
     names: Vec<Option<String>>,
     is_query: bool,
-    /// Of a query: the SELECTs and queries that give its rows.
+    /// For a query: the SELECTs and queries that give its rows.
     arms: Vec<usize>,
-    /// Of a query: those in WITH, each with its scope as soon as it may be named.
+    /// For a query: the queries in its WITH, each with its scope as soon as it may be named.
     with: Vec<(String, Option<usize>)>,
     recursive: bool,
 }
 
 impl Scope {
-    /// A query or SELECT directly in this one begins. The first ones are those in WITH.
+    /// A query or SELECT directly in this scope begins. The first ones are the queries in WITH.
     fn begins(&mut self, inner: usize) {
         match self.with.iter_mut().find(|(_, scope)| scope.is_none()) {
             Some((_, scope)) if self.recursive => *scope = Some(inner),
@@ -140,7 +139,7 @@ impl Scope {
         }
     }
 
-    /// It is over.
+    /// A query or SELECT directly in this scope ends.
     fn ends(&mut self, inner: usize) {
         if !self.recursive
             && let Some((_, scope)) = self.with.iter_mut().find(|(_, scope)| scope.is_none())
@@ -163,13 +162,13 @@ enum Source {
     Query(usize),
 }
 
-/// Collects the tables of a statement and the names of the column.
+/// Collects the tables of a statement, and the uses of the name of the version column.
 struct Names<'a> {
     live: LiveNames<'a>,
     scopes: Vec<Scope>,
-    /// The scopes that the walk is in, the innermost last.
+    /// The scopes that the walk has entered, the innermost last.
     open: Vec<usize>,
-    /// Everything in FROM that has a table's name: the live table that it is, if it is one.
+    /// All relations in FROM with a table's name: the live table that each is; none for others.
     tables: Vec<Option<QualifiedName>>,
 }
 
@@ -207,7 +206,7 @@ impl Names<'_> {
                 let source = with.map(Source::Query).or(at.map(Source::Table))?;
                 Some(Relation { called: called.map(folded), source })
             }
-            // The walk enters its query next.
+            // The walk enters the query of the derived table next.
             TableFactor::Derived { alias, .. } => Some(Relation {
                 called: alias.as_ref().map(|alias| folded(&alias.name)),
                 source: Source::Query(self.scopes.len()),
@@ -224,7 +223,7 @@ impl Names<'_> {
         around.find_map(|scope| scope.with.iter().find_map(|(known, scope)| scope.filter(|_| *known == name)))
     }
 
-    /// The names that stand in USING.
+    /// Records a use of the name in USING.
     fn joined_by(&mut self, table: &TableWithJoins) {
         let version = self.live.row_version;
         let mut columns = table.joins.iter().flat_map(using);
@@ -233,7 +232,7 @@ impl Names<'_> {
         }
     }
 
-    /// For each table whether it has versions.
+    /// For each table: whether it shows versions.
     fn shown(&self, writes: bool) -> Vec<bool> {
         let mut shown = vec![false; self.tables.len()];
         if let Some(target) = shown.first_mut() {
@@ -257,7 +256,7 @@ impl Names<'_> {
         }
     }
 
-    /// Shows the versions of the tables that a name can mean in a scope; whether there are any.
+    /// Marks the tables to which a name can refer in a scope; returns whether there are any.
     fn show(
         &self,
         at: usize,
@@ -265,7 +264,7 @@ impl Names<'_> {
         shown: &mut [bool],
         seen: &mut HashSet<usize>,
     ) -> bool {
-        // A recursive query reads itself.
+        // A recursive query reads itself, so that each scope is visited once.
         let Some(scope) = self.scopes.get(at).filter(|_| seen.insert(at)) else { return false };
         let meant =
             |relation: &&Relation| qualifier.is_none_or(|name| relation.called.as_deref() == Some(name));

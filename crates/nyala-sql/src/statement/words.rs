@@ -1,4 +1,4 @@
-//! What stands next in a statement that only Nyala knows.
+//! Reads the next words of a statement that only Nyala knows.
 
 use datafusion::common::DataFusionError;
 use datafusion::sql::parser::DFParser;
@@ -8,12 +8,12 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// The name that stands next.
+/// Parses a name, which must come next.
 pub fn parse_name(parser: &mut DFParser<'_>) -> Result<ObjectName> {
     parser.parser.parse_object_name(false).map_err(from_parser)
 }
 
-/// The word at the `n`th place from here, in capitals; none if there is none, or it is in quotes.
+/// The word `n` tokens ahead, in capitals; none if that token is no word, or is in quotes.
 pub fn peek_word(parser: &DFParser<'_>, n: usize) -> Option<String> {
     match parser.parser.peek_nth_token(n).token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_uppercase()),
@@ -28,7 +28,7 @@ pub fn skip(parser: &mut DFParser<'_>, n: usize) {
     }
 }
 
-/// Steps over this word, which must stand next.
+/// Skips this word, which must come next.
 pub fn expect_word(parser: &mut DFParser<'_>, word: &str) -> Result<()> {
     if peek_word(parser, 0).as_deref() != Some(word) {
         return Err(expected(parser, &format!("`{word}`")));
@@ -45,7 +45,7 @@ pub fn expect_end(parser: &mut DFParser<'_>) -> Result<()> {
     }
 }
 
-/// The error where something else stands than what is expected.
+/// The error for a token other than the expected one.
 pub fn expected(parser: &DFParser<'_>, what: &str) -> QueryError {
     let found = parser.parser.peek_token();
     let place = found.span.start;
@@ -57,7 +57,7 @@ pub fn expected(parser: &DFParser<'_>, what: &str) -> QueryError {
     QueryError::new(ErrorKind::Syntax, format!("expected {what}, found `{found}`{place}"))
 }
 
-/// The error of the parser as one of ours.
+/// Converts an error of the parser to ours.
 pub fn from_parser(error: ParserError) -> QueryError {
     DataFusionError::from(error).into()
 }

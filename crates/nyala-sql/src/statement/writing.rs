@@ -1,4 +1,4 @@
-//! Parts of statements that write rows which DataFusion's planner does not know.
+//! Parts of writing statements that DataFusion's planner does not know.
 
 use std::collections::HashSet;
 
@@ -15,26 +15,25 @@ use crate::error::{ErrorKind, QueryError, Result};
 /// The treatment of a row with a key that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IfExists {
-    /// The new row takes its place.
+    /// The new row replaces it.
     #[default]
     Replace,
-    /// It stays.
+    /// The existing row stays.
     Keep,
-    /// The new row was made of it, and takes its place if it is still the same.
+    /// The new row was computed from it, and replaces it if it has not changed since.
     Merge,
 }
 
-/// How a statement is planned, and its writes.
+/// How a writing statement is planned, and how its rows are written.
 #[derive(Debug, Default)]
 pub struct Writing {
-    /// Whether live tables show the versions of their rows to it, but for those that it takes from
-    /// [`PLAIN`](versions::PLAIN).
+    /// Whether live tables show the versions of their rows in this statement, except those that it reads from [`PLAIN`](versions::PLAIN).
     pub versions: bool,
-    /// Whether a missing table is an error.
+    /// What becomes of a row whose key exists already.
     pub if_exists: IfExists,
-    /// Its ON CONFLICT, to be checked against the table.
+    /// The ON CONFLICT clause, to be checked against the table.
     pub conflict: Option<Conflict>,
-    /// Its RETURNING, as a query over its tables, the target first.
+    /// The RETURNING clause, as a query over the statement's tables, the target first.
     pub returning: Option<Box<Query>>,
     /// Whether it is a DELETE that is planned as an UPDATE.
     pub deletes: bool,
@@ -53,8 +52,7 @@ impl Writing {
             SqlStatement::Update(update) => {
                 joined::join_from(update);
                 fold_targets(&mut update.assignments)?;
-                // Looked through before RETURNING is taken out: its columns are among those that are read; it has names
-                // of its own.
+                // The search comes before RETURNING is taken out, because its columns are read, too; the clause has its own names.
                 let found = Versions::of(&*update, true, live);
                 let returning = returning::of_update(update)?;
                 let versions = found.hide(update);
@@ -81,8 +79,8 @@ impl Writing {
     }
 }
 
-/// Names the columns that are set as they are found, which DataFusion's planner does not, and refuses to set one twice,
-/// of which it would take the last.
+/// Writes assigned columns in the form in which they are found, which DataFusion's planner does not do.
+/// Refuses two assignments to a column, of which the planner would take the last.
 pub fn fold_targets(assignments: &mut [Assignment]) -> Result<()> {
     let mut seen = HashSet::new();
     for assignment in assignments {
@@ -205,7 +203,7 @@ mod tests {
             "SELECT plain \"s.b\".*, s.c.*, a._version FROM a JOIN (plain \"s.b\" JOIN plain \"s.c\" AS x ON true) \
              ON a.k = s.b.k"
         );
-        // Of two tables of one name it is the one beside it.
+        // If two tables have one name, the name means the nearer one.
         assert_eq!(
             whole(
                 "SELECT s.b.* FROM s.b WHERE s.b._version > 7 AND k IN (SELECT d.k FROM (SELECT s.b.* FROM s.b) d)"

@@ -1,4 +1,4 @@
-//! The types of a table's columns as they were written: a store has one type for all texts.
+//! The types of a table's columns as they were written, because a store has one type for all texts.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::versions::folded;
 #[must_use]
 pub fn written_columns(definition: &str) -> BTreeMap<String, DataType> {
     let mut types = BTreeMap::new();
-    // Cut into tokens: names and defaults may hold a `;`, and the words of options.
+    // The definition is split by tokens, because names and defaults may contain a `;` or the words of options.
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, definition).tokenize().unwrap_or_default();
     for statement in tokens.split(|token| *token == Token::SemiColon) {
         let parsed = Parser::new(&PostgreSqlDialect {}).with_tokens(plain(statement)).parse_statements();
@@ -22,7 +22,7 @@ pub fn written_columns(definition: &str) -> BTreeMap<String, DataType> {
     types
 }
 
-/// PostgreSQL's statement: without Nyala's own options, which follow the columns, and without `LIVE`.
+/// The statement as PostgreSQL has it: without Nyala's own options, which follow the columns, and without `LIVE`.
 fn plain(statement: &[Token]) -> Vec<Token> {
     let mut kept: Vec<Token> = Vec::with_capacity(statement.len());
     let mut depth = 0_usize;
@@ -54,7 +54,7 @@ fn follow(types: &mut BTreeMap<String, DataType>, statement: &Statement) {
         Statement::AlterTable(alter) => {
             for operation in &alter.operations {
                 match operation {
-                    // A column that was there already keeps its type.
+                    // A column that existed before keeps its type.
                     AlterTableOperation::AddColumn { column_def, .. } => {
                         let name = folded(&column_def.name);
                         types.entry(name).or_insert_with(|| column_def.data_type.clone());

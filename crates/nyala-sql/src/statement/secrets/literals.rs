@@ -1,4 +1,4 @@
-//! Where the literals, quoted names and comments of a text are, by PostgreSQL's rules; of a text that need not be SQL.
+//! Finds the literals, quoted names and comments of a text by PostgreSQL's rules; the text need not be SQL.
 
 use std::ops::Range;
 
@@ -11,16 +11,16 @@ pub enum Kind {
     Name,
     /// `-- …` and `/* … */`.
     Comment,
-    /// All else.
+    /// Everything else.
     Other,
 }
 
-/// A part of a text. One after the other they are the text.
+/// A part of a text. The parts in sequence make up the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     pub kind: Kind,
     pub range: Range<usize>,
-    /// Whether it has its end.
+    /// Whether the part is closed.
     pub whole: bool,
 }
 
@@ -47,7 +47,7 @@ pub fn parts(sql: &str) -> Vec<Part> {
     parts
 }
 
-/// Kind and length of the special text that begins here; without a length it has no end.
+/// Kind and length of the special part that begins here; no length if it is not closed.
 fn special(bytes: &[u8], at: usize) -> Option<(Kind, Option<usize>)> {
     let rest = bytes.get(at..)?;
     match rest {

@@ -60,7 +60,7 @@ fn what_is_cut_off_counts() {
     let sql = "INSERT INTO t VALUES ('hunter2', 1, 2) RETURNING password";
     assert_eq!(LoggedText::of(sql, 32).to_string(), "INSERT INTO t VALUES ('********',");
     assert_eq!(LoggedText::of("SELECT 'a', 'b'", 10).to_string(), "SELECT 'a'");
-    // A literal that was cut has no end.
+    // A literal that was cut is not closed.
     assert_eq!(LoggedText::of("SELECT 'abc'", 10).to_string(), "SELECT '********'");
 }
 
