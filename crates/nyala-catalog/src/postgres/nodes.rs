@@ -1,4 +1,4 @@
-//! Which nodes are alive: each writes a row every few seconds, with the database's time.
+//! Records of the nodes that are alive: each node writes a row every few seconds, with the database's time.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use sqlx::{Connection, Row};
 use super::entries::{from_json, to_json};
 use crate::error::CatalogError;
 
-/// A record that was not renewed for this long is of a process that has ended.
+/// A record that was not renewed for this long belongs to a process that has ended.
 const SILENT: Duration = Duration::from_secs(10);
 
 pub async fn beat(pool: &PgPool, node: &NodeEntry, forget: Duration) -> Result<Vec<NodeEntry>, CatalogError> {

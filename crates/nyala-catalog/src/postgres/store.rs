@@ -95,7 +95,7 @@ impl PostgresStore {
     /// Writes a whole catalog into this one, which must be empty.
     ///
     /// # Errors
-    /// It is not empty, or the database fails.
+    /// This catalog is not empty, or the database fails.
     pub async fn import(&self, snapshot: &CatalogSnapshot) -> Result<(), CatalogError> {
         self.within(apply::import(&self.pool, snapshot)).await
     }
