@@ -36,7 +36,7 @@ pub enum Of {
     JustifyHours,
     /// Days become months.
     JustifyDays,
-    /// Both, and all parts have one sign.
+    /// Hours become days and days become months, and all parts get one sign.
     Justify,
 }
 

@@ -1,4 +1,4 @@
-//! Which aggregate functions have an intermediate state that may be kept on disk.
+//! Decides which aggregate functions have an intermediate state that may be kept on disk.
 //!
 //! A state qualifies if merging it gives the same value in any order, and if its layout is public: a
 //! layout that a library keeps to itself may change under stored files. The version is recorded with

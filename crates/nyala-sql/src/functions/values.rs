@@ -1,4 +1,4 @@
-//! One spelling, as bytes, of every value that counts as the same.
+//! Writes values as bytes, with one spelling for all equal values.
 //!
 //! The bytes are part of stored states. They depend on the value and the family of its type only, and
 //! sort like the values do (but for text, which sorts by its UTF-8).

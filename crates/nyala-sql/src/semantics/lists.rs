@@ -1,7 +1,8 @@
 //! Lists of values that one expression is compared with, where DataFusion 55 wrongly merges two of them, or takes values of rows
 //! for constants.
 //!
-//! It keeps the common values of `x NOT IN (1, 2) OR x NOT IN (3, 4)`, finds none, and takes the condition for true: for NULL it is unknown.
+//! DataFusion keeps the common values of `x NOT IN (1, 2) OR x NOT IN (3, 4)`, finds none, and takes the
+//! condition for true: for NULL it is unknown.
 //! It keeps `x IN (2)` of `x IN (1, 2) AND x NOT IN (1, NULL)`, which NULL makes unknown, too. And it takes two parameters for different
 //! values, although they may be equal. The first two are rewritten correctly before DataFusion sees them; the third must not be planned
 //! without values. DataFusion's main branch keeps NULL apart (its pull request 24258), so that the rule can go when a release has that.

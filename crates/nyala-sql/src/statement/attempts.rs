@@ -5,8 +5,8 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// Counts how often the parser reads the tokens of a text at most.
 ///
-/// It reads `((SELECT …) a JOIN …)` as a bracketed query, fails, and reads it again as a join: the contents of a run of
-/// brackets with a query in it are read as often as the run is long, and runs within each other multiply.
+/// The parser reads `((SELECT …) a JOIN …)` as a bracketed query, fails, and reads it again as a join: the contents
+/// of a run of brackets with a query in it are read as often as the run is long, and nested runs multiply.
 #[derive(Default)]
 pub struct Attempts {
     readings: usize,

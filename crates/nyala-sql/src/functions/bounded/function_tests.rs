@@ -1,4 +1,4 @@
-//! Which calls are refused before they are computed, and which are not.
+//! Calls that are refused before they are computed, and calls that are not.
 #![allow(clippy::unwrap_used)]
 
 use arrow::array::{Int64Array, StringArray};

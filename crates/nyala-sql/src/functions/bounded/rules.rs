@@ -27,7 +27,7 @@ pub enum Rule {
 pub enum Measure {
     /// All arguments, one behind the other.
     Sum,
-    /// The same, with the first between any two others.
+    /// All arguments, with the first one between any two others.
     SumWithSeparators,
     /// Series: from, to and step.
     Series,
@@ -41,8 +41,7 @@ pub enum Measure {
     Repeats,
     /// The second argument is replaced by the third wherever it is found.
     Replaced,
-    /// The same for a pattern: it may be found before every character, and the replacement may repeat the
-    /// match.
+    /// Every match of a pattern is replaced: a match may be empty and come before every character, and the replacement may repeat it.
     ReplacedPattern,
     /// The third argument may come as often as the list has elements.
     ReplacedElements,

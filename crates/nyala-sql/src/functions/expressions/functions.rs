@@ -144,7 +144,7 @@ fn substrings(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(found.finish()))
 }
 
-/// What the first group matches, or the whole expression if it has none.
+/// The match of the first group, or of the whole expression if it has no group.
 fn first_parts(call: &Call<'_>) -> Result<ArrayRef> {
     let mut rows = Rows::of(call, 2)?;
     let mut found = StringViewBuilder::with_capacity(call.rows());
@@ -263,7 +263,7 @@ fn between_marks(pattern: &str, escape: &str) -> String {
     let parts: Vec<&str> = if escape.is_empty() { vec![pattern] } else { pattern.split(&mark).collect() };
     match parts.as_slice() {
         [before, within, after] => {
-            // What stands before the mark is as short as may be.
+            // The part before the mark is as short as possible.
             let before = similar(before).replace(".*", ".*?");
             format!("(?s)^(?:{before})({})(?:{})$", similar(within), similar(after))
         }

@@ -121,7 +121,7 @@ fn is_blank(letter: char) -> bool {
     matches!(letter, ' ' | '\t' | '\n' | '\r')
 }
 
-/// What stands between the commas of an object or array, without blanks around it.
+/// The parts of an object or array between its commas, without blanks around them.
 fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text.get(1..text.len().saturating_sub(1)).unwrap_or_default().trim_matches(is_blank);

@@ -71,7 +71,7 @@ type Fraction = (usize, usize, f64);
 /// The sorted values of each row, and the fractions it asks for.
 struct Asked<'a> {
     values: &'a ListArray,
-    /// Of each row: the bounds of its fractions in `fractions`.
+    /// The bounds in `fractions` of each row's fractions.
     bounds: Vec<(usize, usize)>,
     fractions: Float64Array,
     is_list: Option<NullBuffer>,
