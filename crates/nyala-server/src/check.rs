@@ -41,7 +41,7 @@ pub async fn check_local_socket(server: &ServerConfig) -> Option<(PathBuf, Resul
     Some((folder, checked))
 }
 
-/// Reads certificate and key as a server does, and tells how long the certificate is valid; none without one.
+/// Reads certificate and key as a server does, and tells how long the certificate is valid; none if no certificate is configured.
 ///
 /// # Errors
 /// [`ServeError::Tls`].

@@ -40,7 +40,7 @@ pub enum ServeError {
     /// Encryption is configured and cannot be had.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// What the Flight SQL door tells of itself cannot be written.
+    /// Arrow cannot write `SqlInfo`, by which the Flight SQL door describes the server.
     #[error("cannot open the Flight SQL door: {0}")]
     Flight(arrow_flight::error::FlightError),
     /// The metrics recorder cannot be set up.

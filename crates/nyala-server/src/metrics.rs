@@ -60,14 +60,14 @@ impl Metrics {
         text
     }
 
-    /// Moves recorded request times into the histogram. To be called every few seconds, because otherwise they
-    /// pile up until a client asks for the metrics.
+    /// Moves recorded request times into the histogram. The server calls it every few seconds, because otherwise they pile up until a client
+    /// asks for the metrics.
     pub fn upkeep(&self) {
         self.handle.run_upkeep();
     }
 }
 
-/// For Prometheus, a counter that first appears with 1 has not risen.
+/// Makes counters that have counted nothing yet: to Prometheus, a counter that first appears with 1 has not risen.
 fn begin_at_zero() {
     counter!("nyala_http_refused_total").increment(0);
     counter!("nyala_postgres_refused_total").increment(0);
@@ -80,7 +80,7 @@ pub fn http_request(status: u16, duration: Duration) {
     histogram!("nyala_http_request_seconds").record(duration.as_secs_f64());
 }
 
-/// The engine counts times itself: the recorder's histograms would want each of them, one by one, under a lock.
+/// The engine counts the times of phases itself: the recorder's histograms would take each time on its own, under a lock.
 fn write_phases(text: &mut String, phases: &[PhaseTimes]) {
     const NAME: &str = "nyala_query_phase_seconds";
     let help = "How long statements were in a phase: parsing, planning, queued, running, sending.";

@@ -1,9 +1,9 @@
-//! What is known of a statement, as JSON: for the HTTP door, and for a notice of the PostgreSQL door.
+//! Facts about a statement as JSON: for the HTTP door, and for a notice of the PostgreSQL door.
 
 use nyala_engine::{BlockReport, Profile};
 use serde_json::{Map, Value, json};
 
-/// How an answer was made.
+/// How an answer was computed.
 pub fn route_of(profile: &Profile) -> Value {
     let phases =
         profile.phases.iter().map(|(name, time)| ((*name).to_owned(), json!(time.as_micros() as u64)));

@@ -33,13 +33,13 @@ use crate::rest::HttpDoor;
 /// A server with its doors open.
 #[derive(Debug)]
 pub struct Running {
-    /// Where PostgreSQL clients connect; the port is the real one also when 0 was asked for.
+    /// The address for PostgreSQL clients; the port is the real one also when 0 was configured.
     pub postgres_address: SocketAddr,
-    /// Where HTTP clients connect.
+    /// The address for HTTP clients.
     pub http_address: SocketAddr,
-    /// Where Flight SQL clients connect; none if they cannot.
+    /// The address for Flight SQL clients; none if the door is not configured.
     pub flight_address: Option<SocketAddr>,
-    /// Where Kylin's clients connect besides the address of HTTP; none if there only.
+    /// The address of Kylin's API, besides that of HTTP; none if it has no port of its own.
     pub kylin_address: Option<SocketAddr>,
     /// The folder of the socket for clients of this machine; none without a socket.
     pub postgres_socket: Option<PathBuf>,
@@ -58,8 +58,7 @@ impl Running {
 /// connections, running queries get `server.shutdown_grace_ms` to end, then they are cancelled. The
 /// engine is shut down with the server.
 ///
-/// # Errors
-/// [`ServeError::Bind`] if an address is taken, and other errors if it would not be safe; no door is
+/// [`ServeError::Bind`] if an address is taken, and other errors if serving would not be safe; no door is
 /// open then.
 pub fn serve(
     config: &Config,
@@ -112,7 +111,7 @@ async fn open_doors(
     Ok(Running { postgres_address, http_address, flight_address, kylin_address, postgres_socket, supervisor })
 }
 
-/// Refuses addresses that more than this machine reaches, unless they were asked for expressly.
+/// Refuses addresses that other machines reach, unless the configuration allows them expressly.
 ///
 /// # Errors
 /// [`ServeError::Unprotected`].
@@ -127,7 +126,7 @@ pub fn check_protected(server: &ServerConfig) -> Result<(), ServeError> {
     }
 }
 
-/// Tells how long the certificate is valid, and takes renewed ones until the server stops.
+/// Publishes how long the certificate is valid, and takes renewed certificates until the server stops.
 fn follow_certificate(tls: Option<Tls>, shutdown: CancellationToken) {
     let Some(tls) = tls else { return };
     tls.measure();
@@ -152,7 +151,7 @@ async fn supervise(
 ) {
     loop {
         tokio::select! {
-            // A stop that was asked for comes first: it closes the doors too.
+            // A requested stop comes first: it closes the doors, too.
             biased;
             () = shutdown.cancelled() => break,
             () = sleep(UPKEEP) => metrics.upkeep(),

@@ -40,7 +40,7 @@ impl Refusal {
     }
 }
 
-/// Checks the credentials of clients of both doors.
+/// Checks the credentials of clients of all doors.
 pub struct Authenticator {
     engine: Arc<Engine>,
     mode: Authentication,
@@ -53,7 +53,7 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// An authenticator for the roles of this engine's catalog. `secret` is that of the nodes which share them.
+    /// An authenticator for the roles of this engine's catalog. `secret` is known to all nodes that share these roles.
     pub fn new(engine: Arc<Engine>, mode: Authentication, secret: Option<&str>) -> Self {
         let (checks, waiting) = (Arc::new(Semaphore::new(CHECKS)), Arc::new(Semaphore::new(WAITING)));
         let shared_tokens = secret.map(SharedTokens::new);
@@ -95,7 +95,7 @@ impl Authenticator {
         }
     }
 
-    /// What a role's password is compared with over HTTP.
+    /// The hash that a password over HTTP is compared with.
     fn hash_of(&self, role: &str) -> Option<String> {
         self.password_of(role).and_then(|password| password.argon2)
     }

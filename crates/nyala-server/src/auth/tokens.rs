@@ -24,7 +24,7 @@ const MAX_OF_ROLE: usize = 1_000;
 pub enum Ends {
     /// After its lifetime.
     OnTime,
-    /// When it was not used for that long, or its session ends: drivers get it when they connect, and never another one.
+    /// When it was not used for a lifetime, or its session ends: drivers get a token when they connect, and never another one.
     WithSession,
 }
 

@@ -30,7 +30,7 @@ pub const CLOSE_SESSION: &str = "CloseSession";
 /// Actions of servers that have transactions.
 const TRANSACTIONS: [&str; 4] = ["BeginTransaction", "EndTransaction", "BeginSavepoint", "EndSavepoint"];
 
-/// The actions, and what clients are told of each.
+/// The actions, each with the description that ListActions gives.
 static ACTIONS: [(&str, &str); 7] = [
     (
         PREPARE,
@@ -59,7 +59,7 @@ static ACTIONS: [(&str, &str); 7] = [
     ),
 ];
 
-/// The name of an action, if there is such a one, for counts.
+/// The name of an action as a label of metrics; `other` if there is no such action.
 pub fn known(name: &str) -> &'static str {
     calls::known(&ACTIONS.map(|(name, _)| name), name)
 }
@@ -72,7 +72,7 @@ pub fn list() -> impl Iterator<Item = ActionType> {
     })
 }
 
-/// Does what a client wants of its session, and gives the answer; none for an action that has none.
+/// Runs an action, and gives the body of its answer; none for an action whose answer has no body.
 pub async fn act(session: &FlightSession, action: &Action) -> Result<Option<Vec<u8>>, Status> {
     match action.r#type.as_str() {
         PREPARE => prepare(session, action).await.map(Some),

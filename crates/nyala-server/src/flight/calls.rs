@@ -13,7 +13,7 @@ const CALLS: &str = "nyala_flight_calls_total";
 const SESSIONS: &str = "nyala_flight_sessions";
 /// Names that a client invents are counted together: each one would stay in memory.
 const OTHER: &str = "other";
-/// The command of calls that have none.
+/// The label `command` of calls without a command.
 pub const NO_COMMAND: &str = "";
 /// The calls of the protocol.
 const NAMES: [&str; 10] = [
@@ -40,7 +40,7 @@ pub fn describe() {
 pub struct Call {
     name: &'static str,
     command: &'static str,
-    /// None until it is known, and for good if the client leaves before.
+    /// None until the answer ends; it stays none if the client leaves before.
     code: Option<Code>,
 }
 
@@ -54,13 +54,13 @@ impl Call {
         Self::begin(name, command.as_ref().map_or(OTHER, name_of))
     }
 
-    /// The answer of a call that is over with it.
+    /// Notes the code of a call with a single answer, and gives the answer.
     pub fn answered<T>(mut self, answer: Result<T, Status>) -> Result<Response<T>, Status> {
         self.code = Some(answer.as_ref().map_or_else(Status::code, |_| Code::Ok));
         answer.map(Response::new)
     }
 
-    /// The answer of a call that is over with its last message.
+    /// The messages of an answer, which note the code of the call when they end.
     pub fn streamed<T: 'static>(
         self,
         answer: Result<Response<Flow<T>>, Status>,
@@ -71,7 +71,7 @@ impl Call {
         }
     }
 
-    /// The status of a call that is over because it is refused.
+    /// Notes the code of a refused call, and gives its status.
     pub fn refused(mut self, status: Status) -> Status {
         self.code = Some(status.code());
         status
@@ -102,7 +102,7 @@ impl<T> Stream for Counted<T> {
             Poll::Ready(Some(Err(status))) => Some(status.code()),
             Poll::Ready(Some(Ok(_))) | Poll::Pending => None,
         };
-        // Behind an error comes the end.
+        // The stream ends after an error, and the end must not replace the code of the error.
         self.call.code = self.call.code.or(code);
         next
     }
@@ -130,7 +130,7 @@ pub fn name_of_path(path: &str) -> &'static str {
     known(&NAMES, path.rsplit('/').next().unwrap_or_default())
 }
 
-/// One of the names that there are.
+/// The name if it is one of `names`, otherwise [`OTHER`].
 pub fn known(names: &[&'static str], name: &str) -> &'static str {
     names.iter().copied().find(|known| *known == name).unwrap_or(OTHER)
 }
@@ -156,7 +156,7 @@ fn name_of(command: &Command) -> &'static str {
     }
 }
 
-/// The name of a code in the protocol.
+/// The name of a code in the gRPC specification.
 fn name_of_code(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",

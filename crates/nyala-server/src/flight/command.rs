@@ -18,7 +18,7 @@ pub type Received = Peekable<BoxStream<'static, Result<FlightData, Status>>>;
 /// Reads a command.
 ///
 /// # Errors
-/// The bytes are none.
+/// The bytes are no command.
 pub fn read(bytes: &Bytes) -> Result<Command, Status> {
     let any = Any::decode(bytes.clone()).map_err(|error| {
         Status::invalid_argument(format!("the call holds no command of Flight SQL: {error}"))
@@ -30,7 +30,7 @@ pub fn read(bytes: &Bytes) -> Result<Command, Status> {
 /// The command of the first message, which stays in the stream.
 ///
 /// # Errors
-/// It has none.
+/// The first message has no command.
 pub async fn of_first(messages: &mut Received) -> Result<Command, Status> {
     let descriptor = match Pin::new(messages).peek().await {
         Some(Ok(first)) => first.flight_descriptor.as_ref(),
@@ -43,10 +43,10 @@ pub async fn of_first(messages: &mut Received) -> Result<Command, Status> {
     }
 }
 
-/// The command, if it is not to be part of a transaction.
+/// The command, if it asks for no transaction.
 ///
 /// # Errors
-/// It could not be read, or names a transaction, of which there are none.
+/// The command could not be read, or names a transaction: Nyala has none.
 pub fn without_transaction(command: Result<Command, Status>) -> Result<Command, Status> {
     let command = command?;
     let transaction = match &command {

@@ -14,12 +14,12 @@ use super::parameters::Values;
 use super::receive_budget::Share;
 use crate::rows::{ArrowStream, plain_bytes, schema_of_message};
 
-/// What stands before the metadata of a message in a stream.
+/// The marker in front of each message of an IPC stream.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 /// Most bytes of parameters.
 const MAX_PARAMETER_BYTES: usize = 64 << 20;
 
-/// The message as a stream has it: what stands before its body, and its body. None of a message without rows or columns.
+/// A message as an IPC stream has it: the metadata with its frame, and the body. None for a message without rows or columns.
 pub fn framed(data: FlightData) -> Result<Option<[Vec<u8>; 2]>, QueryError> {
     if data.data_header.is_empty() {
         return Ok(None);
@@ -34,7 +34,7 @@ pub fn framed(data: FlightData) -> Result<Option<[Vec<u8>; 2]>, QueryError> {
 /// The columns of the first message.
 ///
 /// # Errors
-/// It is not a schema.
+/// The first message is not a schema.
 pub async fn columns_of(messages: &mut Received) -> Result<SchemaRef, Status> {
     match Pin::new(messages).peek().await {
         Some(Ok(first)) => refused(schema_of_message(&first.data_header)),
@@ -43,7 +43,7 @@ pub async fn columns_of(messages: &mut Received) -> Result<SchemaRef, Status> {
     }
 }
 
-/// The rows of values that messages bind to `needed` parameters; none if they hold nothing at all. `share` is for their bytes.
+/// The rows of values that messages bind to `needed` parameters; none if they hold nothing at all. `share` counts their bytes.
 pub async fn values_of(
     mut messages: Received,
     needed: usize,
@@ -51,7 +51,7 @@ pub async fn values_of(
 ) -> Result<Option<Values>, Status> {
     let mut bytes = Vec::new();
     while let Some(data) = messages.next().await {
-        // The share is for the messages before: this one is counted among the received bytes until the next one is asked for.
+        // Counts the messages before: this one is counted among the received bytes until the next one is asked for.
         share.resize(bytes.len())?;
         for part in refused(framed(data?))?.into_iter().flatten() {
             bytes.extend_from_slice(&part);
@@ -71,7 +71,7 @@ fn decode(bytes: &[u8], needed: usize) -> Result<Option<Values>, QueryError> {
     stream.push(bytes);
     let mut values = Values::default();
     while let Some(batch) = stream.next_batch()? {
-        // Each value becomes one of its own, also those that share their bytes with others.
+        // Each value becomes a scalar with bytes of its own, even if several values of the batch share theirs.
         let sizes = batch.columns().iter().map(|column| plain_bytes(column));
         values.bytes = sizes.fold(values.bytes, u64::saturating_add);
         if values.bytes > MAX_PARAMETER_BYTES as u64 {

@@ -23,7 +23,7 @@ use crate::door::{Common, Door, Listen};
 use crate::error::ServeError;
 use crate::http::{self, Connections, Shared};
 
-/// How often sessions are looked through for those that are over.
+/// How often sessions that are over are looked for.
 const SWEEP: Duration = Duration::from_secs(10);
 
 /// Flight SQL at an address.
@@ -36,7 +36,7 @@ pub struct FlightDoor {
 }
 
 impl FlightDoor {
-    /// Binds the address; none if there is none to listen on.
+    /// Binds the address; none if no address is configured.
     pub async fn bind(common: &Common) -> Result<Option<Self>, ServeError> {
         let Some(listen) = Listen::flight(&common.config) else { return Ok(None) };
         let (listener, address) = listen.bind().await?;

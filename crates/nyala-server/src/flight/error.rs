@@ -8,7 +8,7 @@ use crate::pgwire::sqlstate_of;
 
 /// A message is a header, and clients take few kilobytes of headers.
 const MAX_MESSAGE_BYTES: usize = 4096;
-/// Bytes of a name that Nyala does not know.
+/// Most bytes that an error repeats of a name from a client.
 const MAX_WORD_BYTES: usize = 100;
 
 /// The status of a failed statement. Drivers show the message only, so SQLSTATE and hint are in it.
@@ -19,12 +19,12 @@ pub fn status(error: &QueryError) -> Status {
     Status::new(code_of(error), message)
 }
 
-/// The same, where a `Result` of a statement is answered.
+/// The outcome of a statement, with its error as a status.
 pub fn refused<T>(outcome: Result<T, QueryError>) -> Result<T, Status> {
     outcome.map_err(|error| status(&error))
 }
 
-/// As much of a name that a client has sent as an error repeats.
+/// The beginning of a name from a client, as much as an error repeats.
 pub fn beginning(name: &str) -> &str {
     name.get(..name.floor_char_boundary(MAX_WORD_BYTES)).unwrap_or_default()
 }

@@ -10,7 +10,7 @@ use tonic::Status;
 
 use super::error::unwritable;
 
-/// Where the rows of a command are: here, with a command as their ticket.
+/// Describes an answer: its columns, and `ticket`, for which this server gives the rows.
 pub fn info_of(columns: &Schema, ticket: &Any, descriptor: FlightDescriptor) -> Result<FlightInfo, Status> {
     let endpoint = FlightEndpoint::new().with_ticket(Ticket::new(ticket.encode_to_vec()));
     let info = FlightInfo::new().try_with_schema(columns).map_err(unwritable)?;

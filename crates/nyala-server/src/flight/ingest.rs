@@ -19,12 +19,12 @@ use super::error::{refused, status};
 use super::load_target::Place;
 use crate::rows::{ArrowStream, Decode, Load, LoadRequest, Rejects, Target};
 
-/// A load with this label is done once.
+/// The header with the label of a load: loads with one label are done once.
 const LABEL: &str = "x-nyala-label";
-/// How many rows a load has.
+/// The header with the number of rows that a load has.
 const ROWS: &str = "x-nyala-rows";
 
-/// What a client says of a load in headers of its call.
+/// The headers of a call that describe its load.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Promise {
     label: Option<String>,
@@ -35,7 +35,7 @@ impl Promise {
     /// Reads the headers.
     ///
     /// # Errors
-    /// One has no text, or no number.
+    /// A header is not text, or the number of rows is not a number.
     pub fn of(headers: &MetadataMap) -> Result<Self, Status> {
         let text = |name: &'static str| {
             let value = headers.get(name).map(|value| value.to_str().map(str::to_owned));
@@ -145,7 +145,7 @@ impl Decode for Counted {
     }
 }
 
-/// The status of a load that has both a database and one that is not Nyala's.
+/// Refuses a load into another database than Nyala's only one.
 pub fn check_catalog(catalog: Option<&str>) -> Result<(), Status> {
     match catalog {
         None | Some("" | super::metadata::DATABASE) => Ok(()),

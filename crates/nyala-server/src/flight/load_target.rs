@@ -12,7 +12,7 @@ use nyala_engine::{Answer, ErrorKind, QueryError, Session, hide_values};
 use super::metadata::rows_of;
 use crate::small_queries::{literal, quoted};
 
-/// Where a load is to go.
+/// The table that a client names for a load, and what to do if it exists or not.
 pub struct Place {
     /// None for a temporary table.
     schema: Option<String>,
@@ -62,7 +62,7 @@ impl Place {
         matches!(self.if_exists, TableExistsOption::Append | TableExistsOption::Unspecified)
     }
 
-    /// The table to load. What had to be made is dropped again unless it is kept.
+    /// The table to load. A table that had to be made is dropped again unless [`Ready::keep`] is called.
     pub fn ready<'a>(
         &'a self,
         session: &'a Arc<Session>,
@@ -106,7 +106,7 @@ impl Place {
     async fn replacing(&self, session: &Arc<Session>, columns: &Schema) -> Result<Ready, QueryError> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         if self.schema.is_none() {
-            // Of this session alone: what it loses it has asked to lose.
+            // No other session sees a temporary table, and this one has asked to replace it.
             run(session, &format!("DROP TABLE {}", self.name())).await?;
             return self.made(session, self.name(), columns).await;
         }
@@ -123,9 +123,9 @@ pub struct Ready {
     session: Arc<Session>,
     /// Its name in SQL.
     pub name: String,
-    /// The same, if it was made for the load.
+    /// The table to drop if the load fails; none if it existed before the load.
     made: Option<String>,
-    /// The table in whose place it shall be, and the bare name of that.
+    /// The name in SQL and the bare name of the old table that this one replaces; none if it replaces none.
     replaces: Option<(String, String)>,
 }
 
@@ -133,9 +133,9 @@ impl Ready {
     /// Keeps the table: the load is done.
     ///
     /// # Errors
-    /// It cannot be put in the place of the other one.
+    /// The table cannot take the name of the table that it replaces.
     pub async fn keep(self) -> Result<(), QueryError> {
-        // A task of its own: it goes on if the client goes away while one table is dropped and the other has no name yet.
+        // A task of its own goes on if the client leaves between the DROP of the old table and the RENAME of the new one.
         tokio::spawn(self.put()).await.map_err(QueryError::internal)?
     }
 

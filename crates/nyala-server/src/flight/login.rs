@@ -20,7 +20,8 @@ use crate::auth::{Authenticator, Credentials, Ends, Refusal};
 use crate::http::login::{self, Denial};
 use crate::http::{OpenConnection, Peer, Shared};
 
-/// The types of a session that begins, for clients that cannot set its options: the JDBC driver sends what it does not know in a URL as headers.
+/// The header that sets the types of a new session, for clients that cannot set its options: the JDBC driver sends unknown parameters of its
+/// URL as headers.
 const TYPES: &str = "x-nyala-flight-types";
 
 /// Checks the password or token of a call.
@@ -79,7 +80,7 @@ fn refuse(refusal: Refusal) -> Status {
     }
 }
 
-/// A token for a password. Without passwords a token, too: it is what the client's session belongs to.
+/// A token for a password. A server that asks for no password gives a token, too: the client's session belongs to it.
 pub fn token<'a>(
     authenticator: &'a Authenticator,
     headers: &'a MetadataMap,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// A value of a session option. Without a value the option gets its first one back.
+/// A value of a session option. Without a value the option gets its default back.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct SessionOptionValue {
     #[prost(oneof = "OptionValue", tags = "1, 2, 3, 4, 5")]
@@ -85,7 +85,7 @@ impl From<String> for SessionOptionValue {
 }
 
 impl OptionValue {
-    /// As SQL's `SET` takes it.
+    /// The value as text, as SQL's `SET` takes it.
     pub fn into_text(self) -> String {
         match self {
             Self::Text(text) => text,

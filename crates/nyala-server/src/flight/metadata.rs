@@ -28,7 +28,7 @@ const TABLE_TYPES: [(&str, &str); 4] = [
     ("FOREIGN", "FOREIGN TABLE"),
 ];
 
-/// Where the protocol has what Arrow's types of columns do not tell.
+/// Keys of a column's metadata that describe its SQL type where Arrow's type does not.
 const TYPE_NAME: &str = "ARROW:FLIGHT:SQL:TYPE_NAME";
 const PRECISION: &str = "ARROW:FLIGHT:SQL:PRECISION";
 const SCALE: &str = "ARROW:FLIGHT:SQL:SCALE";

@@ -13,20 +13,20 @@ use super::sessions::InUse;
 use super::sql_info::sql_info;
 use super::type_info::type_info;
 
-/// All numbers of `SqlInfo` that are told are below this.
+/// Greater than every number of `SqlInfo` that this server answers.
 const MAX_INFOS: usize = 1000;
 
-/// Answers them.
+/// Answers commands about the server and its tables.
 pub struct Metadata {
     infos: SqlInfoData,
     types: XdbcTypeInfoData,
 }
 
 impl Metadata {
-    /// What is told of the server is known from the start.
+    /// Makes `SqlInfo` and the list of types, which stay the same as long as the server runs.
     ///
     /// # Errors
-    /// Arrow cannot write it.
+    /// Arrow cannot write them.
     pub fn new() -> Result<Self, FlightError> {
         Ok(Self { infos: sql_info()?, types: type_info()? })
     }
@@ -86,11 +86,11 @@ impl Metadata {
     }
 }
 
-/// The numbers that a client asks for, without those that are not known: each number of a list of millions would be looked for.
+/// The numbers that a client asks for, at most [`MAX_INFOS`] of them: each number of a list of millions would be looked for.
 fn known(mut numbers: Vec<u32>) -> Vec<u32> {
     numbers.sort_unstable();
     numbers.dedup();
-    // Of so many, the last are beyond all that are told. Not none of them, which would mean all.
+    // In order, the first `MAX_INFOS` hold every known number. A filter could leave none, and no number means all of them.
     numbers.truncate(MAX_INFOS);
     numbers
 }

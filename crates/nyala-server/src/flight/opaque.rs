@@ -1,7 +1,7 @@
 //! Values whose type the compiler does not look into.
 //!
-//! Each call of the protocol is a method with lifetimes of its own, and for each the compiler proves anew that what it holds may pass between
-//! threads. For an engine, with all that it consists of, one such proof takes half a minute.
+//! Each call of the protocol is a method with lifetimes of its own, and for each method the compiler proves anew that its future may pass
+//! between threads. For an engine, with all its parts, one such proof takes half a minute.
 
 use std::fmt;
 use std::ops::Deref;

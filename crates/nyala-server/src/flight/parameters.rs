@@ -10,8 +10,8 @@ use nyala_engine::{ErrorKind, QueryError};
 /// Most rows of values at a time.
 const MAX_ROWS: usize = 100_000;
 
-/// What a client is told to bind. The JDBC driver refuses values of other types, and takes its milliseconds for the unit of
-/// any other time; the engine casts what comes.
+/// The types of parameters that a client is told. The JDBC driver refuses values of other types, and takes its milliseconds for the
+/// unit of any other time; the engine casts the values that come.
 pub fn schema_of(types: &[Option<DataType>]) -> SchemaRef {
     let fields = types.iter().zip(1..).map(|(data_type, number)| {
         let data_type = data_type.as_ref().map_or(DataType::Utf8, bindable);
@@ -45,7 +45,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// What a statement without parameters runs with.
+    /// One row without values, with which a statement without parameters runs once.
     pub fn one_row_of_none() -> Self {
         Self { rows: vec![Vec::new()], bytes: 0 }
     }
@@ -53,7 +53,7 @@ impl Values {
     /// Adds the rows of a batch.
     ///
     /// # Errors
-    /// There are too many rows, or as many columns as the statement has no parameters.
+    /// There are too many rows, or not as many columns as the statement has parameters.
     pub fn add(&mut self, batch: &RecordBatch, needed: usize) -> Result<(), QueryError> {
         if batch.num_columns() != needed {
             let given = batch.num_columns();

@@ -36,7 +36,7 @@ fn cut(batch: &RecordBatch, pieces: &mut Vec<RecordBatch>) {
 /// Bytes of the values, as they are written.
 fn bytes_of(column: &dyn Array) -> usize {
     match column.data_type() {
-        // Its values are a message of their own.
+        // The keys alone: the values of a dictionary are sent in a message of their own.
         DataType::Dictionary(keys, _) => column.len().saturating_mul(keys.primitive_width().unwrap_or(8)),
         DataType::List(_) => {
             let lists = column.as_list::<i32>();
@@ -71,14 +71,14 @@ fn bytes_of_items<O: OffsetSizeTrait>(offsets: &[O], items: &dyn Array) -> usize
     items.saturating_add(size_of_val(offsets))
 }
 
-/// The same rows, whose views have no bytes behind them that no row has.
+/// The batch, with view columns that hold only the bytes of their own rows.
 fn compact(batch: &RecordBatch) -> RecordBatch {
     let is_view = |column: &ArrayRef| matches!(column.data_type(), DataType::Utf8View | DataType::BinaryView);
     if !batch.columns().iter().any(is_view) {
         return batch.clone();
     }
     let columns = batch.columns().iter().map(compact_column).collect();
-    // Types and numbers of rows are those of before.
+    // This cannot fail: types and numbers of rows are unchanged.
     RecordBatch::try_new(batch.schema(), columns).unwrap_or_else(|_| batch.clone())
 }
 
@@ -92,7 +92,7 @@ fn compact_column(column: &ArrayRef) -> ArrayRef {
 
 fn compact_views<T: ByteViewType + ?Sized>(views: &GenericByteViewArray<T>) -> ArrayRef {
     let behind: usize = views.data_buffers().iter().map(Buffer::len).sum();
-    // Views that share their bytes would each get a copy.
+    // A copy pays only if it is smaller: views that share bytes would each get a copy of them.
     match views.total_buffer_bytes_used() < behind {
         true => Arc::new(views.gc()),
         false => Arc::new(views.clone()),

@@ -25,7 +25,7 @@ pub async fn bind(
     let needed = statement.prepared.parameter_types().len();
     let values = values_of(messages, needed, share).await?.unwrap_or_default();
     refused(session.statements.bind(&query.prepared_statement_handle, values))?;
-    // The same handle: of a new one, drivers close either the new or the old only.
+    // Keeps the handle: a driver that is given a new one closes only one of the two.
     Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(query.prepared_statement_handle) })
 }
 
@@ -40,7 +40,7 @@ pub async fn update(
     let needed = statement.prepared.parameter_types().len();
     let values = match values_of(messages, needed, share).await? {
         Some(values) if needed > 0 => Arc::new(values),
-        // Bound by a call before.
+        // An earlier call has bound the values, or there are no parameters.
         _ => refused(statement.values())?,
     };
     refused(run(session, &statement, &values).await)

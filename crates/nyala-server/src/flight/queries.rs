@@ -92,7 +92,7 @@ pub async fn fetch_prepared(
 
 async fn fetch(session: InUse, statement: Arc<Statement>) -> Result<Messages, Status> {
     let rows = match statement.columns.clone() {
-        // Run when its columns were asked for, and not again when a client fetches its rows twice.
+        // It ran when its columns were asked for, and must not run again when a client fetches its rows.
         Some(columns) if statement.runs_at_once() => {
             of_batches(statement.take_answer().unwrap_or_default(), columns)
         }
@@ -127,7 +127,7 @@ pub async fn update(session: &FlightSession, update: &CommandStatementUpdate) ->
     refused(run(session, &statement, &values).await)
 }
 
-/// Ends the query of an answer that a client was told of; false if there is none.
+/// Ends the query behind the tickets of an answer; false if none of them has a query that runs.
 pub fn cancel(session: &FlightSession, info: &FlightInfo) -> bool {
     let tickets = info.endpoint.iter().filter_map(|endpoint| endpoint.ticket.as_ref());
     let handles = tickets.filter_map(|ticket| {
@@ -161,15 +161,15 @@ fn prepare<'a>(session: &'a Session, sql: &'a str) -> BoxFuture<'a, Result<Prepa
     .boxed()
 }
 
-/// Plans one statement, with the columns that the session is sent.
+/// Plans one statement. Its columns get the types that the session is sent.
 async fn prepared(session: &FlightSession, sql: &str, is_once: bool) -> Result<Statement, QueryError> {
     let prepared = prepare(&session.session, sql).await?;
     let columns = prepared.schema().map(|columns| session.types().schema(&columns));
     Ok(Statement::new(prepared, columns, is_once))
 }
 
-/// Runs a statement with each row of values, and gives the number of rows that it changed. It runs to its end: a client must not be told
-/// that it was ended when its rows are written.
+/// Runs a statement with each row of values, and gives the number of rows that it changed. It does not watch [`Statement::ended`]: a client
+/// must not be told that a statement was ended whose rows are written.
 pub fn run<'a>(
     session: &'a FlightSession,
     statement: &'a Statement,
@@ -193,7 +193,7 @@ pub fn run<'a>(
     .boxed()
 }
 
-/// Runs a statement, and gives the number of rows that it changed or gave. Those that it gave are added to `given`, if they are wanted.
+/// Runs a statement, and gives the number of rows that it changed or returned. Returned rows are added to `given`, if it is there.
 fn run_once<'a>(
     session: &'a FlightSession,
     statement: &'a Statement,
@@ -217,7 +217,7 @@ fn run_once<'a>(
     .boxed()
 }
 
-/// Runs a statement that changes something when its columns are asked for, and keeps what it gives until that is fetched.
+/// Runs a statement that changes something when its columns are asked for, and keeps the rows that it returns until they are fetched.
 fn run_now<'a>(
     session: &'a FlightSession,
     statement: &'a Statement,

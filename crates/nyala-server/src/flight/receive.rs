@@ -44,10 +44,10 @@ pub async fn receive(State(budget): State<Arc<ReceiveBudget>>, request: Request,
 /// The bytes of a call: they end with the call, or in an error.
 struct CallBody<B> {
     body: B,
-    /// Whether the protocol tells the end of a call from that of its bytes.
+    /// Whether the protocol tells the end of a call apart from an end of its bytes.
     has_end: bool,
     messages: Messages,
-    /// Of the bytes that the library holds.
+    /// The budget's share for the bytes that the library holds.
     share: Share,
     wait: Wait,
 }
@@ -57,14 +57,14 @@ impl<B> CallBody<B> {
         Self { body, has_end, messages: Messages::default(), share, wait: Wait::new(max_wait) }
     }
 
-    /// The library has been given so many bytes beside those of the message that is not whole.
+    /// Counts the bytes of the unfinished message, and `more` bytes that the library holds besides.
     fn hold(&mut self, more: usize) -> Result<(), Status> {
         self.share.resize(self.messages.unfinished.saturating_add(more))
     }
 
     fn count(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, Status> {
         if let Some(bytes) = frame.data_ref() {
-            // Also those of messages that are whole now: they are held until they are taken.
+            // Bytes of messages that are whole now count, too: the library holds them until it hands the messages on.
             self.hold(bytes.len())?;
             let with_these = self.messages.unfinished.saturating_add(bytes.len());
             self.messages.take(bytes);
@@ -73,7 +73,7 @@ impl<B> CallBody<B> {
         Ok(frame)
     }
 
-    /// Nothing is there yet: an error once the message that has begun was waited for too long.
+    /// No bytes are there yet: an error once the unfinished message has been waited for too long.
     fn poll_wait(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         // Between messages, a load may wait for its rows as long as it likes.
         if self.messages.unfinished == 0 {
@@ -100,7 +100,7 @@ impl Wait {
         Self { longest, timer: None, come: 0 }
     }
 
-    /// So many bytes have come; with them, a message may have become whole.
+    /// Notes that `bytes` more bytes have come. `whole` tells that a message ended in them.
     fn progress(&mut self, bytes: usize, whole: bool) {
         self.come = self.come.saturating_add(bytes);
         if whole || self.come >= PROGRESS_BYTES {
@@ -108,7 +108,7 @@ impl Wait {
         }
     }
 
-    /// Ready once the wait is over without enough progress. It begins when this is asked first after there was progress.
+    /// Ready once the wait is over without enough progress. A wait begins with the first call after progress.
     fn poll_over(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.timer.is_none() {
             self.come = 0;
@@ -122,9 +122,9 @@ impl Wait {
 struct Messages {
     /// The first bytes of the message that is not whole.
     head: Vec<u8>,
-    /// Bytes that it lacks, once its head is there.
+    /// Bytes that the unfinished message lacks, once its head is there.
     missing: usize,
-    /// Bytes of it that have come.
+    /// Bytes of the unfinished message that have come.
     unfinished: usize,
 }
 
@@ -148,7 +148,7 @@ impl Messages {
         }
     }
 
-    /// The length in the head.
+    /// The length of the message, as its head states it.
     fn length(&self) -> usize {
         let length = self.head.last_chunk().copied().map(u32::from_be_bytes);
         usize::try_from(length.unwrap_or_default()).unwrap_or(usize::MAX)
@@ -168,7 +168,7 @@ where
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
-        // The library asks for more when it has taken the messages that were whole. Giving back never fails.
+        // The library asks for more only when it has handed on the whole messages. Giving bytes back never fails.
         let _ = this.hold(0);
         let Poll::Ready(next) = Pin::new(&mut this.body).poll_frame(context) else {
             return this.poll_wait(context);
@@ -201,7 +201,7 @@ fn stalled(longest: Duration) -> Status {
     ))
 }
 
-/// Not `CANCELLED`, which the library takes for an end.
+/// The status of a call that broke off: not `CANCELLED`, which the library takes for the end of a call.
 fn broken_off(reason: &dyn fmt::Display) -> Status {
     Status::aborted(format!("the client gave up the call before its end: {reason}"))
 }
@@ -308,18 +308,18 @@ mod tests {
         next(&mut other).unwrap();
         let error = next(&mut other).unwrap_err();
         assert_eq!(error.code(), Code::ResourceExhausted, "{error}");
-        // Statements go on meanwhile.
+        // Statements of other calls go on meanwhile.
         next(&mut pieces(message(1000))).unwrap();
         drop(one);
         next(&mut other).unwrap();
-        // What is whole is given back when the next message is asked for.
+        // The bytes of whole messages are given back when the next message is asked for.
         drop(other);
         let many = (0..100).flat_map(|_| message(PIECE as u32)).collect();
         let mut many = pieces(many);
         (0..100).for_each(|_| next(&mut many).unwrap());
     }
 
-    /// A call of which these bytes come, and then neither more nor an end.
+    /// A call that sends these bytes, and then neither more bytes nor an end.
     fn stalling(
         sent: Vec<u8>,
         longest: Duration,
@@ -331,7 +331,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_that_is_not_sent_on_ends_its_call() {
-        // In its head, right behind it, and behind another one.
+        // The call stops within a head, right behind a head, and in a second message.
         for sent in [
             message(9)[..3].to_vec(),
             message(9)[..5].to_vec(),

@@ -15,12 +15,12 @@ use super::sessions::Caller;
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 const HELD: &str = "nyala_flight_receive_bytes";
-/// As much of each share as is not counted: a client that sends statements goes on while others use up the budget.
+/// Bytes of each share that are not counted: a client that sends statements goes on while others use up the budget.
 const FREE_BYTES: usize = 64 << 10;
 /// One sender may hold the budget divided by this, so that three others can send meanwhile.
 const SENDERS: usize = 4;
 
-/// Tells what is measured.
+/// Describes the metric.
 pub fn describe() {
     ::metrics::describe_gauge!(
         HELD,
@@ -50,7 +50,7 @@ impl Sender {
 #[derive(Debug)]
 pub struct ReceiveBudget {
     limit_bytes: usize,
-    /// Of one sender.
+    /// The limit of one sender.
     sender_limit_bytes: usize,
     held: Mutex<Held>,
 }
@@ -78,10 +78,10 @@ impl ReceiveBudget {
         Share { budget: Arc::clone(self), sender, bytes: 0 }
     }
 
-    /// Counts that a share of `sender` has `after` bytes instead of `before`.
+    /// Counts that a share of `sender` has `after` bytes, and no longer `before`.
     ///
     /// # Errors
-    /// There are not as many, for this sender or for all.
+    /// The sender, or all senders together, would hold more bytes than they may.
     fn change(&self, sender: &Sender, before: usize, after: usize) -> Result<(), Status> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = |bytes: usize| bytes.saturating_sub(before).saturating_add(after);
@@ -126,20 +126,20 @@ impl ReceiveBudget {
     }
 }
 
-/// What one call holds of the budget, until this is dropped.
+/// The part of the budget that one call holds, until this is dropped.
 #[derive(Debug)]
 pub struct Share {
     budget: Arc<ReceiveBudget>,
     sender: Sender,
-    /// Those that are counted.
+    /// Bytes that are counted in the budget.
     bytes: usize,
 }
 
 impl Share {
-    /// Holds so many bytes, more or fewer than before.
+    /// Sets how many bytes the call holds, more or fewer than before.
     ///
     /// # Errors
-    /// There are not as many: then it holds what it held.
+    /// The budget does not have as many: then the call holds what it held.
     pub fn resize(&mut self, bytes: usize) -> Result<(), Status> {
         self.count(bytes.saturating_sub(FREE_BYTES))
     }
@@ -159,7 +159,7 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        // Less is always allowed.
+        // This cannot fail: giving bytes back is always allowed.
         let _ = self.count(0);
     }
 }

@@ -35,7 +35,7 @@ pub struct FlightSql {
     authenticator: Opaque<Arc<Authenticator>>,
     sessions: Arc<Sessions>,
     metadata: Metadata,
-    /// For what clients send.
+    /// The budget for messages that clients are sending.
     budget: Arc<ReceiveBudget>,
 }
 
@@ -43,7 +43,7 @@ impl FlightSql {
     /// The service over the parts that all doors share.
     ///
     /// # Errors
-    /// What is told of the server cannot be written, which is a fault of it.
+    /// `SqlInfo` cannot be written, which is a fault of the server.
     pub fn new(
         shared: &Shared,
         sessions: Arc<Sessions>,
@@ -70,12 +70,12 @@ impl FlightSql {
         })
     }
 
-    /// For the values that a caller sends.
+    /// A share of the budget, for the values that a caller sends.
     fn share(&self, extensions: &Extensions) -> Result<Share, Status> {
         Ok(self.budget.share(Sender::of(caller(extensions)?)))
     }
 
-    /// A token for a password, in the headers before the answer: clients do not look into those behind it.
+    /// A token for a password, in the headers before the answer: clients do not read headers behind an answer.
     async fn log_in(
         &self,
         headers: &MetadataMap,
@@ -192,7 +192,7 @@ fn caller(extensions: &Extensions) -> Result<&Caller, Status> {
     extensions.get::<Caller>().ok_or_else(|| Status::internal("a call came past the login"))
 }
 
-/// The answer to a statement that changed so many rows.
+/// The answer to a statement that changed `record_count` rows.
 fn counted(record_count: i64) -> Vec<u8> {
     DoPutUpdateResult { record_count }.encode_to_vec()
 }

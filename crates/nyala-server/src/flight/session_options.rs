@@ -16,10 +16,10 @@ use super::types::Types;
 const CATALOG: &str = "catalog";
 const SCHEMA: &str = "schema";
 const SEARCH_PATH: &str = "search_path";
-/// A name of types.
+/// The option that names the types of answers.
 const TYPES: &str = "flight_types";
 
-/// Sets options, each by itself.
+/// Sets each option by itself: one that fails does not keep the others from being set.
 pub fn set(session: &FlightSession, action: &Action) -> Result<Vec<u8>, Status> {
     let request = SetSessionOptionsRequest::decode(&*action.body)
         .map_err(|error| Status::invalid_argument(format!("SetSessionOptions: {error}")))?;

@@ -26,7 +26,7 @@ const MAX_OF_USER: usize = 1_000;
 /// Sessions that ended unused and are remembered: the next call must not begin another one without its settings.
 const MAX_REMEMBERED: usize = 10_000;
 
-/// What a session belongs to.
+/// The owner of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// The digest of a token.
@@ -42,7 +42,7 @@ impl Owner {
     }
 }
 
-/// Who calls: put into the request by the login.
+/// The sender of a call. The login puts it into the request.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub owner: Owner,
@@ -55,9 +55,9 @@ pub struct Caller {
 /// Why a caller has no session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoSession {
-    /// All that there may be are in use.
+    /// All sessions that the server or this user may have are in use.
     TooMany,
-    /// It ended, because it was not used.
+    /// The session ended, because it was not used.
     Ended,
 }
 
@@ -70,13 +70,13 @@ pub struct FlightSession {
     used: Mutex<Instant>,
     /// Calls and answers under way.
     calls: AtomicUsize,
-    /// With which it ends, if it belongs to one.
+    /// The connection that the session ends with; none if a token owns the session.
     connection: Option<OpenConnection>,
     _counted: OpenSession,
 }
 
 impl FlightSession {
-    /// The types of its answers.
+    /// The types of the session's answers.
     pub fn types(&self) -> Types {
         *self.types.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,7 +97,7 @@ impl FlightSession {
 
     fn is_over(&self) -> bool {
         match &self.connection {
-            // Its connection is bounded and watched itself.
+            // The server bounds the connection and watches it, so that the session needs no limit of its own.
             Some(connection) => !connection.is_open(),
             None => self.unused_since().is_some_and(|used| used.elapsed() > IDLE),
         }
@@ -188,7 +188,7 @@ impl Sessions {
         }
         let user = caller.options.user.clone();
         let of_user = all.open.values().filter(|session| session.user == user).count();
-        // Dropped without the lock.
+        // The session that makes room. It is ended below, once the lock is released.
         let ended = match (of_user >= MAX_OF_USER, all.open.len() >= MAX_SESSIONS) {
             (false, false) => None,
             (true, _) => Some(all.take_least_used(Some(&user)).ok_or(NoSession::TooMany)?),
@@ -235,7 +235,7 @@ impl Sessions {
             ended.extend(all.open.remove(&owner));
             all.remember(owner);
         }
-        // Without the lock: what a session holds is dropped with it.
+        // Sessions are ended without the lock, because dropping their statements and memory takes a while.
         drop(all);
         ended.iter().for_each(|session| session.end());
     }

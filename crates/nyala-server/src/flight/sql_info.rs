@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use arrow_flight::error::FlightError;
 use arrow_flight::sql::metadata::{SqlInfoData, SqlInfoDataBuilder};
 
-/// No limit that is told: the real ones are of memory.
+/// The answer for limits that are not known: only memory bounds these.
 const UNLIMITED: i64 = 0;
 /// Longest name, in bytes, as `information_schema` tells it.
 const NAME_BYTES: i64 = 63;
@@ -58,7 +58,7 @@ const SWITCHES: &[(u32, bool)] = &[
     (576, false), // stored functions by CALL
 ];
 
-/// Numbers that are a choice or a set of bits.
+/// Numbers that stand for a choice or a set of bits.
 const BITS: &[(u32, i32)] = &[
     (8, 0),   // transactions of the protocol: none
     (100, 0), // handles end with their session
@@ -124,7 +124,7 @@ const TIME: &[&str] = &[
 /// Words that SQL-92 does not have.
 const KEYWORDS: &[&str] = &["BUILD", "CUBE", "ILIKE", "LIMIT", "OFFSET", "RECOMMEND", "REFRESH", "RETURNING"];
 
-/// All that is told.
+/// All of `SqlInfo`.
 ///
 /// # Errors
 /// Arrow cannot write it.
@@ -146,7 +146,7 @@ pub fn sql_info() -> Result<SqlInfoData, FlightError> {
     for (number, names) in [(508, KEYWORDS), (509, NUMERIC), (510, TEXT), (511, SYSTEM), (512, TIME)] {
         infos.append(number, names);
     }
-    // Which type can be cast to which is not told: CAST decides by value.
+    // No cast between types is promised: whether CAST succeeds depends on the value.
     infos.append(517_u32, HashMap::<i32, Vec<i32>>::new());
     infos.build()
 }

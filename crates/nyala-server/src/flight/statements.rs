@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::parameters::Values;
 
-/// Most statements of a session. Of those that are asked for once, the oldest make room.
+/// Most statements of a session. The oldest statements behind tickets make room.
 const MAX_STATEMENTS: usize = 10_000;
-/// Most bytes of values that are bound to all of them.
+/// Most bytes of values that are bound to all statements of a session.
 const MAX_BOUND_BYTES: u64 = 256 << 20;
 
 /// A statement that a client has prepared, or is about to fetch.
@@ -22,13 +22,13 @@ pub struct Statement {
     pub prepared: Prepared,
     /// The columns as they are sent; none if it gives no rows.
     pub columns: Option<SchemaRef>,
-    /// The rows of values that are bound to it.
+    /// The rows of values that are bound to the statement.
     bound: Mutex<Arc<Values>>,
-    /// What a statement that changes something gave when it ran, until that is fetched.
+    /// Rows that a statement which changes something returned when it ran, until they are fetched.
     answer: Mutex<Option<Vec<RecordBatch>>>,
     /// Whether its handle is a ticket, which is used once.
     is_once: bool,
-    /// Ends what runs of it.
+    /// Cancels the runs of the statement.
     pub ended: CancellationToken,
 }
 
@@ -45,22 +45,22 @@ impl Statement {
     }
 
     /// Whether it runs when its columns are asked for: clients fetch no rows of a statement that has none, and few of one that
-    /// changes something. What only asks runs when its rows are fetched.
+    /// changes something. A query runs when its rows are fetched.
     pub fn runs_at_once(&self) -> bool {
         self.columns.is_none() || self.prepared.changes() || self.prepared.writes_rows()
     }
 
-    /// Keeps what it gave until that is fetched.
+    /// Keeps the rows that the statement returned until they are fetched.
     pub fn keep_answer(&self, batches: Vec<RecordBatch>) {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(batches);
     }
 
-    /// What it gave when it ran; none if that was fetched.
+    /// The rows that the statement returned when it ran; none if they were fetched.
     pub fn take_answer(&self) -> Option<Vec<RecordBatch>> {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The same statement, of which nothing runs.
+    /// The statement with its values, but with no run that could be cancelled.
     fn again(&self) -> Self {
         let again = Self::new(self.prepared.clone(), self.columns.clone(), self.is_once);
         *again.lock_bound() = Arc::clone(&self.lock_bound());
@@ -97,9 +97,9 @@ pub struct Statements(Mutex<Open>);
 struct Open {
     /// The number of the last handle.
     last: u64,
-    /// In the order of their handles.
+    /// The statements, in the order of their handles.
     statements: BTreeMap<u64, Arc<Statement>>,
-    /// Those of tickets that were used, until their answers are dropped.
+    /// The statements of used tickets, until their answers are dropped.
     fetched: BTreeMap<u64, Weak<Statement>>,
     /// Bytes of the values that are bound.
     bound_bytes: u64,
@@ -175,13 +175,13 @@ impl Statements {
         Ok(taken)
     }
 
-    /// Forgets a statement, if there is one, and ends what runs of it.
+    /// Forgets a statement, if there is one, and cancels its runs.
     pub fn close(&self, handle: &[u8]) {
         let closed = number(handle).and_then(|number| self.lock().remove(number));
         closed.inspect(|statement| statement.ended.cancel());
     }
 
-    /// Ends what runs of a statement, which stays prepared; false if nothing does.
+    /// Cancels the runs of a statement, which stays prepared; false if nothing runs.
     pub fn cancel(&self, handle: &[u8]) -> bool {
         let Some(number) = number(handle) else { return false };
         let mut open = self.lock();
@@ -190,7 +190,7 @@ impl Statements {
             return true;
         }
         match open.statements.get_mut(&number) {
-            // Besides this list, calls and answers hold it.
+            // Calls and answers hold it, besides this list.
             Some(statement) if Arc::strong_count(statement) > 1 => {
                 let again = Arc::new(statement.again());
                 std::mem::replace(statement, again).ended.cancel();
@@ -200,7 +200,7 @@ impl Statements {
         }
     }
 
-    /// Ends what runs.
+    /// Cancels the runs of all statements, and forgets the statements.
     pub fn end_all(&self) {
         let open = std::mem::take(&mut *self.lock());
         let fetched = open.fetched.values().filter_map(Weak::upgrade);

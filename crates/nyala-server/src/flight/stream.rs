@@ -26,8 +26,8 @@ pub type Flow<T> = BoxStream<'static, Result<T, Status>>;
 /// Rows of an answer.
 pub type Messages = Flow<FlightData>;
 
-/// The rows of a statement, with each of the rows of values that are bound to it. The first answer has begun: its error is
-/// that of the call.
+/// The rows of a statement, run with each of the rows of values that are bound to it. The first run has begun: its error is the
+/// error of the call.
 pub fn rows_of(
     session: InUse,
     statement: Arc<Statement>,
@@ -39,7 +39,7 @@ pub fn rows_of(
         let mut answers = Answers { session, statement, columns: sent, rows: None, values, begun: 0 };
         answers.begin_next().await?;
         let (batches, received) = mpsc::channel(1);
-        // A task of its own: a statement must end in time also if its client does not read.
+        // A task of its own pulls the rows: a statement must end in time even if its client does not read.
         tokio::spawn(answers.send(batches));
         let received =
             stream::unfold(received, |mut received| async move { Some((received.recv().await?, received)) });
@@ -75,7 +75,7 @@ fn encoded(batches: BoxStream<'static, Result<RecordBatch, FlightError>>, column
     });
     let messages = FlightDataEncoderBuilder::new()
         .with_schema(columns)
-        // They are cut already.
+        // The pieces are small enough, and must not be cut again.
         .with_max_flight_data_size(usize::MAX)
         // There are only dictionaries where the client wants them.
         .with_dictionary_handling(DictionaryHandling::Resend)
@@ -90,7 +90,7 @@ struct Answers {
     columns: SchemaRef,
     rows: Option<RowStream>,
     values: Arc<Values>,
-    /// How many of the rows of values an answer was begun for.
+    /// How many rows of values the statement was begun with.
     begun: usize,
 }
 
@@ -157,7 +157,7 @@ impl Answers {
         tracing::debug!(error = hide_values(&error.message), "a query of a Flight client failed");
         // The statement, its memory and its session are free while the error waits for the client.
         drop(self);
-        // It fails if the client has gone, who then needs no error.
+        // This fails only if the client has gone, and then it needs no error.
         let _ = batches.send(Err(FlightError::Tonic(Box::new(status(&error))))).await;
     }
 

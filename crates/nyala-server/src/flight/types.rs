@@ -13,15 +13,15 @@ use nyala_engine::{ErrorKind, QueryError};
 /// Digits of the largest number of 64 bits.
 const DIGITS_OF_U64: u8 = 20;
 
-/// Which types are sent.
+/// The set of Arrow types that answers may have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Types {
-    /// Those that all drivers read.
+    /// Types that all drivers read.
     #[default]
     Common,
-    /// The same with times of UTC in the place of those with a zone: `getObject` of the JDBC driver before version 19 fails on these.
+    /// Types that all drivers read, and times of UTC in place of times with a zone: `getObject` of the JDBC driver before version 19 fails on these.
     Zoneless,
-    /// As they are computed: views and dictionaries too.
+    /// The types as they are computed: views and dictionaries too.
     Arrow,
 }
 
@@ -30,12 +30,12 @@ const NAMES: [(&str, Types); 3] =
     [("common", Types::Common), ("zoneless", Types::Zoneless), ("arrow", Types::Arrow)];
 
 impl Types {
-    /// Those of a name.
+    /// The set of types that has this name.
     pub fn named(name: &str) -> Option<Self> {
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, types)| *types)
     }
 
-    /// Their name.
+    /// The name of this set of types.
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|(_, types)| *types == self).map_or("", |(name, _)| *name)
     }
@@ -52,7 +52,7 @@ impl Types {
     pub fn of_table(self, schema: &Schema) -> SchemaRef {
         let fields = schema.fields().iter().map(|field| {
             let field = match (self, field.data_type()) {
-                // Its type is that of a parameter which may have any: a text, as for PostgreSQL's clients.
+                // A parameter of any type is such a column. It is sent as text, as to PostgreSQL's clients.
                 (_, DataType::Null) => field.as_ref().clone().with_data_type(DataType::Utf8),
                 (Self::Common, _) => common_field(field, true),
                 (Self::Zoneless, _) => common_field(field, false),
@@ -114,10 +114,10 @@ pub fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Q
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
-/// Refuses an answer with other columns than the statement was prepared with: by their places, values would get the names of others.
+/// Refuses an answer with other columns than the statement was prepared with: its values would appear under the names of other columns.
 ///
 /// # Errors
-/// A name or a type differs, but for a column that had no type because it is that of a parameter.
+/// A name or a type differs. A column had no type if it is a parameter, and may then have any.
 pub fn check_same(prepared: Option<&Schema>, answered: &Schema) -> Result<(), QueryError> {
     let prepared = prepared.ok_or_else(changed)?;
     let is_same = |(one, other): (&FieldRef, &FieldRef)| {

@@ -10,7 +10,7 @@ use super::ApiError;
 /// The header that names the client's application, as `application_name` does for clients of PostgreSQL.
 const APPLICATION: HeaderName = HeaderName::from_static("x-nyala-application");
 
-/// The owner of the request's session. The login has put it into the request.
+/// The session options of the caller, as a handler extracts them. The login has put them into the request.
 pub struct Caller(pub SessionOptions);
 
 impl<S: Sync> FromRequestParts<S> for Caller {
@@ -21,7 +21,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// The same of a request that is not taken apart.
+/// The session options of the caller, for handlers that take the request as a whole.
 pub fn caller(request: &Request) -> Result<SessionOptions, ApiError> {
     known(request.extensions())
 }
@@ -33,7 +33,7 @@ fn known(extensions: &Extensions) -> Result<SessionOptions, ApiError> {
     })
 }
 
-/// The application that a client names itself.
+/// The application that a client names in a header.
 pub fn named_application(headers: &HeaderMap) -> Option<&str> {
     headers.get(APPLICATION)?.to_str().ok().map(str::trim).filter(|name| !name.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Accepts connections of HTTP and of what is built on it. Those without a request that was let in are bounded apart, as [`PendingConnections`].
+//! Accepts connections of HTTP and of protocols built on it. [`PendingConnections`] bounds connections without an admitted request.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,13 +15,13 @@ use crate::net::keepalive::notice_death;
 use crate::net::pending::{Origin, PendingConnections};
 use crate::net::tls::{Stream, Tls};
 
-/// A listener that knows how many connections there may be.
+/// A listener that bounds its connections.
 #[derive(Debug)]
 pub struct Connections {
     listener: TcpListener,
     free: Arc<Semaphore>,
     pending: Arc<PendingConnections>,
-    /// With it, every connection is encrypted.
+    /// If there is a certificate, every connection is encrypted.
     tls: Option<Tls>,
 }
 
@@ -32,7 +32,7 @@ impl Connections {
         Self { listener, free, pending: PendingConnections::new(door, config), tls }
     }
 
-    /// The bound of connections without a request that was let in.
+    /// The bound of connections without an admitted request.
     pub(super) fn pending(&self) -> Arc<PendingConnections> {
         Arc::clone(&self.pending)
     }
@@ -58,7 +58,7 @@ impl Accept for Connections {
 pub struct Connection {
     pub(super) stream: Stream,
     pub(super) peer: SocketAddr,
-    /// As many permits as there are places for connections with a request that was let in.
+    /// As many permits as there are places for connections with an admitted request.
     pub(super) free: Arc<Semaphore>,
 }
 
@@ -66,7 +66,7 @@ pub struct Connection {
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
 
-/// A connection, for what is kept as long as it is open.
+/// A handle of a connection, for state that is kept as long as the connection is open.
 #[derive(Debug, Clone)]
 pub struct OpenConnection {
     number: u64,
@@ -80,12 +80,12 @@ impl OpenConnection {
         Self { number: NUMBERS.fetch_add(1, Ordering::Relaxed), place: Arc::downgrade(place) }
     }
 
-    /// No other connection of this process has it.
+    /// The number of the connection, unique in this process.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Whether it is open, or a request of it goes on.
+    /// Whether the connection is open, or a request of it goes on.
     pub fn is_open(&self) -> bool {
         self.place.strong_count() > 0
     }

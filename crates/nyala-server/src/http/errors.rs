@@ -11,9 +11,9 @@ use serde::Serialize;
 pub struct ApiError {
     /// HTTP status.
     pub status: StatusCode,
-    /// Stable, for programs.
+    /// Stable name of the error, for programs.
     pub code: &'static str,
-    /// For people.
+    /// Message for people.
     pub message: String,
     /// Advice for the next step.
     pub hint: Option<String>,
@@ -22,11 +22,11 @@ pub struct ApiError {
 /// The client closed the request, or the query was cancelled; the number nginx made customary.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// Answers with this code say when to try again.
+/// Answers with this code have the header `Retry-After`.
 const TOO_MANY_QUERIES: &str = "too_many_queries";
-/// So do answers with this code.
+/// Answers with this code have the header `Retry-After`, too.
 pub const TOO_MANY_CONNECTIONS: &str = "too_many_connections";
-/// Seconds until a client that found no slot, or no place, should try again.
+/// Seconds until a client that found no slot or no place should try again.
 const RETRY_AFTER_SECONDS: u16 = 1;
 
 /// Status and code of an error.

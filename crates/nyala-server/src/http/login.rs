@@ -20,13 +20,13 @@ use crate::auth::{Credentials, Ends, Refusal};
 /// Why a request was not let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denial {
-    /// Because of its credentials.
+    /// The credentials are missing or wrong.
     Login(Refusal),
     /// There are as many connections as there may be.
     Full,
 }
 
-/// Authenticates the client, and tells the handler by an extension of the request.
+/// Authenticates the client, and puts its session options into the request for the handler.
 pub async fn require(
     State(shared): State<Shared>,
     ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
@@ -39,11 +39,11 @@ pub async fn require(
     }
 }
 
-/// The same before a handler is called.
+/// Authenticates the client of a request, for routes without this layer.
 pub async fn let_in(shared: &Shared, request: &mut Request, peer: SocketAddr) -> Result<(), Denial> {
     let mut options = admit(shared, request, peer).await?;
     if let Identity::Owner = options.identity {
-        // A name that nothing proves.
+        // Nothing proves this name.
         options.user.clear();
     }
     request.extensions_mut().insert(options);
@@ -59,8 +59,8 @@ impl IntoResponse for Denial {
     }
 }
 
-/// Checks the credentials in the headers of a request, and takes a place for its connection. Gives the client as it is known now: for the
-/// doors that are built on HTTP.
+/// Checks the credentials in the headers of a request, and takes a place for its connection. Gives the session options of the client, for all
+/// protocols that are built on HTTP.
 pub async fn admit(
     shared: &Shared,
     request: &mut Request,
@@ -112,7 +112,7 @@ pub async fn token(
 
 /// Takes one of the places for connections for an admitted client, unless its connection has one.
 fn take_place(request: &mut Extensions, peer: SocketAddr) -> Result<(), Denial> {
-    // Only requests of connections without a place bring one to take.
+    // A request carries the place of its connection only until the connection has taken it.
     let Some(place) = request.remove::<Arc<Place>>() else { return Ok(()) };
     place.take().map_err(|Full| {
         tracing::warn!(%peer, "refused a connection: `server.max_connections` are open");

@@ -1,4 +1,4 @@
-//! A connection's place among `server.max_connections`, which it takes with its first request that is let in.
+//! A connection's place among `server.max_connections`, which it takes with its first admitted request.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -16,13 +16,13 @@ pub struct Full;
 pub struct Place {
     free: Arc<Semaphore>,
     permit: OnceLock<OwnedSemaphorePermit>,
-    /// Until there is a permit.
+    /// The entry among the pending connections, until there is a permit.
     pending: Mutex<Option<Pending>>,
     taken: CancellationToken,
 }
 
 impl Place {
-    /// A connection that has none yet. `free` has as many permits as there are places.
+    /// The place of a connection that has no permit yet. `free` has as many permits as there are places.
     pub fn new(pending: Pending, free: Arc<Semaphore>) -> Arc<Self> {
         let pending = Mutex::new(Some(pending));
         Arc::new(Self { free, permit: OnceLock::new(), pending, taken: CancellationToken::new() })
@@ -34,12 +34,12 @@ impl Place {
             return Ok(());
         }
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        // Requests of HTTP/2 run side by side.
+        // Another request of the connection may have taken it: requests of HTTP/2 run at the same time.
         if self.is_taken() {
             return Ok(());
         }
         let permit = Arc::clone(&self.free).try_acquire_owned().map_err(|_| Full)?;
-        // It was empty a moment ago, and the lock is held.
+        // This cannot fail: the permit was missing a moment ago, and the lock is held.
         let _ = self.permit.set(permit);
         *pending = None;
         self.taken.cancel();

@@ -30,8 +30,8 @@ const SILENT: Duration = Duration::from_secs(120);
 /// How long a client of HTTP/2 may take to say that it is there.
 const REPLY: Duration = Duration::from_secs(20);
 
-/// Bytes that a client of HTTP/2 may send in all its requests together before they are read; a request may 1 MiB. As much as many
-/// requests, so that one which is not read does not hold up the others of its connection.
+/// Bytes that a client of HTTP/2 may send in all its requests together before they are read; a single request may send 1 MiB. The window has
+/// room for many requests, so that one which is not read does not hold up the others of its connection.
 const CONNECTION_WINDOW: u32 = 64 << 20;
 /// Requests of a connection that a client may give up at the same time: a program that cancels many queries is no attacker.
 const MAX_RESETS: usize = 1_000;
@@ -113,7 +113,7 @@ impl hyper::service::Service<hyper::Request<Incoming>> for Routes {
     }
 }
 
-/// Tells a client that its connection ends with this answer, unless it has a place by now: it would be ended soon anyway,
+/// Tells a client that its connection ends with this answer, unless it has a place by now: the server would close the connection soon,
 /// maybe while the next request is on its way.
 fn last_one(mut answer: Response, version: Version, place: &Place) -> Response {
     // HTTP/2 has no such header. A client of it is told when the connection is closed.

@@ -30,7 +30,7 @@ impl<S: Sync> FromRequestParts<S> for Dialect {
 }
 
 impl Dialect {
-    /// The one that a request accepts.
+    /// The dialect that a request accepts.
     pub fn asked(headers: &HeaderMap) -> Self {
         let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
         Self::of(accept.unwrap_or_default())
@@ -82,13 +82,13 @@ impl Dialect {
     }
 }
 
-/// The part of a list that is wanted.
+/// The part of a list that a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
-    /// Rows before it.
+    /// Rows before the part.
     pub offset: usize,
     pub limit: usize,
-    /// Where it begins, as the client has said it: Kylin 5 repeats the number of the page, not that of a row.
+    /// The number of the row or page that the client asked for: Kylin 5 repeats the number of the page.
     pub number: usize,
 }
 
@@ -99,19 +99,19 @@ impl Default for Page {
 }
 
 impl Page {
-    /// As Kylin up to version 4 counts, in rows.
+    /// A page that is counted in rows, as up to Kylin 4.
     pub fn of_rows(offset: Option<usize>, limit: Option<usize>) -> Self {
         let offset = offset.unwrap_or(0);
         Self { offset, limit: limit.unwrap_or(usize::MAX), number: offset }
     }
 
-    /// As Kylin 5 counts, in pages.
+    /// A page that is counted in pages, as in Kylin 5.
     pub fn of_pages(number: Option<usize>, size: Option<usize>) -> Self {
         let (number, limit) = (number.unwrap_or(0), size.unwrap_or(usize::MAX));
         Self { offset: number.saturating_mul(limit), limit, number }
     }
 
-    /// The limit as the client has said it, or how many values the list has.
+    /// The limit that the client asked for, or how many values the list has.
     pub fn shown_limit(self, total: usize) -> usize {
         if self.limit == usize::MAX { total } else { self.limit }
     }

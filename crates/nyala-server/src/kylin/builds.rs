@@ -20,7 +20,7 @@ use super::session::{literal, rows, sql_name};
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Build {
-    /// In milliseconds since the Unix epoch; with the end 0 all.
+    /// In milliseconds since the Unix epoch. If the end is 0, everything is built.
     start_time: i64,
     end_time: i64,
     build_type: Option<String>,
@@ -41,7 +41,7 @@ pub async fn build(dialect: Dialect, name: CubeName, body: Bytes) -> Result<Resp
     Ok(dialect.value(shown(&job, dialect)))
 }
 
-/// New segments of Kylin 5. The times are texts of milliseconds; without them all.
+/// New segments of Kylin 5. The times are texts of milliseconds; without times, everything is built.
 #[derive(Debug, Deserialize)]
 pub struct NewSegments {
     project: Option<String>,
@@ -76,7 +76,7 @@ pub async fn build_segments(dialect: Dialect, name: CubeName, body: Bytes) -> Re
     Ok(dialect.value(json!({ "jobs": [{ "job_id": job.id.0.to_string(), "job_name": "INC_BUILD" }] })))
 }
 
-/// What becomes of segments of Kylin 5: of all, if none is named.
+/// A refresh or merge of segments in Kylin 5; of all segments if none is named.
 #[derive(Debug, Deserialize)]
 pub struct ChangedSegments {
     project: Option<String>,
@@ -106,7 +106,7 @@ pub async fn change_segments(dialect: Dialect, name: CubeName, body: Bytes) -> R
     Ok(dialect.value(json!({ "jobs": [{ "job_id": job.id.0.to_string(), "job_name": job_name }] })))
 }
 
-/// Begins a job that goes on when its client has been answered. The range is as statements have it; an empty text for everything.
+/// Begins a job that goes on when its client has been answered. `range` is that of the SQL statement; an empty text for everything.
 fn begin<'a>(
     of: &'a NamedCube,
     verb: &'a str,
@@ -123,7 +123,7 @@ fn begin<'a>(
     .boxed()
 }
 
-/// A range of times as statements have it; an empty text for everything.
+/// A range of times for SQL statements; an empty text for everything.
 fn range_text(range: Option<(i64, i64)>) -> Result<String, KylinError> {
     match range {
         Some((from, to)) => Ok(format!(" FROM {} TO {}", time_text(from)?, time_text(to)?)),

@@ -12,15 +12,15 @@ use serde::Serialize;
 
 use super::names::WrittenNames;
 
-/// With exactly three digits: drivers take a shorter or a longer fraction for another one.
+/// Timestamps have exactly three digits of a fraction: drivers misread shorter and longer ones.
 const TIMESTAMP: &str = "%Y-%m-%d %H:%M:%S%.3f";
-/// Display size of types without another one.
+/// Display size of types that have no precision.
 const TEXT_SIZE: i32 = 256;
 
 /// A type of JDBC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JdbcType {
-    /// In `java.sql.Types`.
+    /// The number of the type in `java.sql.Types`.
     pub code: i32,
     pub name: &'static str,
     pub precision: i32,
@@ -152,7 +152,7 @@ pub fn write_rows(batch: &RecordBatch, is_first: bool, out: &mut Vec<u8>) -> Res
     Ok(())
 }
 
-/// The column, or its texts where Arrow has others than PostgreSQL: UUIDs without hyphens, and intervals in words of its own.
+/// The column, or PostgreSQL's texts of it where those of Arrow differ: Arrow writes UUIDs without hyphens, and intervals in words of its own.
 fn as_written(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(match column.data_type() {
         DataType::FixedSizeBinary(16) => uuid_texts(column)?,
@@ -161,14 +161,14 @@ fn as_written(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     })
 }
 
-/// How the texts of a column become texts of JSON.
+/// How the texts of a column are written as strings of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Nothing in them has to be escaped.
+    /// Texts without characters that need an escape.
     Plain,
-    /// The same, with infinity as Java reads it.
+    /// Texts without characters that need an escape, but with infinity as Java reads it.
     Float,
-    /// Any characters.
+    /// Texts of any characters.
     Any,
 }
 
@@ -212,7 +212,7 @@ impl<'a> Texts<'a> {
 }
 
 struct Cells<'a> {
-    /// Also of a dictionary, whose values may be null.
+    /// Nulls of the column, and nulls among the values of a dictionary.
     nulls: Option<NullBuffer>,
     texts: Texts<'a>,
 }
@@ -222,7 +222,7 @@ impl<'a> Cells<'a> {
         Ok(Self { nulls: array.logical_nulls(), texts: Texts::of(array, options)? })
     }
 
-    /// `text` is used as a buffer.
+    /// Writes the value of a row as JSON. `text` is a buffer for it.
     fn write(&self, row: usize, text: &mut String, out: &mut Vec<u8>) -> Result<(), ArrowError> {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
             out.extend_from_slice(b"null");

@@ -17,8 +17,8 @@ use super::segments::{Segment, segments_of};
 use super::session::{rows, schema_of, session_in, sql_name};
 use crate::http::{Caller, Shared};
 
-/// Keeps the cubes that have the name that is asked for, and those that have it as a part of theirs. The former come first: kylinpy takes
-/// the first cube for the one that it has named.
+/// Keeps the cubes whose name is the one asked for, or contains it. An exact match comes first: kylinpy takes the first cube for the one
+/// that it has named.
 fn choose(asked: &Parameters, cubes: &mut Vec<Cube>) {
     let Some(name) = asked.text(&["model_name", "cubeName", "modelName"]) else { return };
     let exact = asked.flag("exact");
@@ -30,7 +30,7 @@ fn choose(asked: &Parameters, cubes: &mut Vec<Cube>) {
 pub struct Cube {
     pub name: QualifiedName,
     state: String,
-    /// Whether queries are answered from it, once it is built.
+    /// Whether the cube may answer queries, once it is built.
     pub answers: bool,
     source_rows: u64,
     bytes: u64,
@@ -38,7 +38,7 @@ pub struct Cube {
 }
 
 impl Cube {
-    /// Its name, or that with its schema.
+    /// Whether this is the cube's name, with or without its schema.
     fn is_called(&self, name: &str) -> bool {
         self.name.name == name || self.name.to_string() == name
     }
@@ -131,7 +131,7 @@ pub async fn models(
     choose(&asked, &mut cubes);
     let mut shown = Vec::new();
     for cube in cubes.iter().skip(page.offset).take(page.limit) {
-        // One that no longer fits its tables is listed, too.
+        // A cube that no longer fits its tables is listed without a description.
         let described = Described::find(&shared, &cube.name).await.ok();
         shown.push(shown_model(cube, described.as_ref()));
     }

@@ -26,7 +26,7 @@ pub async fn cube_desc(dialect: Dialect, of: NamedCube) -> Result<Response, Kyli
     Ok(dialect.value(of.described().await?.cube_desc(&of.cube)))
 }
 
-/// The same in the form of Kyligence 3, whose path has the project, too.
+/// The description of a cube in the form of Kyligence 3, whose path has the project, too.
 pub async fn named_cube_desc(dialect: Dialect, of: NamedCube) -> Result<Response, KylinError> {
     Ok(dialect.value(json!({ "cube": of.described().await?.cube_desc(&of.cube), "draft": null })))
 }

@@ -15,9 +15,9 @@ use super::cubes::Cube;
 use super::measure::{chained, function_of, kylin_type, parameters, return_type};
 use crate::http::Shared;
 
-/// Kylin numbers the measures of a model from here.
+/// Measures of a model are numbered from here, as in Kylin.
 const FIRST_MEASURE: usize = 100_000;
-/// From one index to the next: the numbers between are for layouts of the first.
+/// The step between the numbers of two indexes: the numbers between are for layouts of the first one.
 const INDEX_STEP: usize = 10_000;
 
 /// A cube of the catalog, and its parts.

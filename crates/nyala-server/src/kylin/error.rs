@@ -21,13 +21,13 @@ pub struct KylinError {
 }
 
 impl KylinError {
-    /// A request that cannot be meant.
+    /// The error of an invalid request.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self { status: StatusCode::INTERNAL_SERVER_ERROR, message: message.into() }
     }
 }
 
-/// The message with its advice: these clients have no other place for it.
+/// The message with its advice: clients of this API have no other place for advice.
 pub fn text_of(error: &QueryError) -> String {
     with_hint(&error.message, error.hint.as_deref())
 }

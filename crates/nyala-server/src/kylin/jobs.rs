@@ -53,7 +53,7 @@ impl Wanted {
     }
 
     fn chosen<'j>(&self, jobs: &'j [JobEntry]) -> Vec<&'j JobEntry> {
-        // kylinpy looks a single job up by this key.
+        // A key that is the number of a job means that job: kylinpy looks single jobs up so.
         let id = self.key.parse().ok().map(JobId).filter(|id| jobs.iter().any(|job| job.id == *id));
         let is_meant = |job: &JobEntry| match id {
             Some(id) => job.id == id,
@@ -147,7 +147,7 @@ pub async fn change(
     asked: Parameters,
     body: axum::body::Bytes,
 ) -> Result<Response, KylinError> {
-    // The URL may say all.
+    // The parameters of the URL may name action and jobs without a body.
     let change = if body.is_empty() { Change::default() } else { request::body(&body)? };
     let action = asked.text(&["action"]).unwrap_or(&change.action);
     if !action.eq_ignore_ascii_case("DISCARD") {
@@ -274,7 +274,7 @@ mod tests {
         };
         check("", &[], 0, &[7, 8, 9]);
         check("sales", &[], 0, &[7, 8]);
-        // The number of a job, and not a part of the name of a cube.
+        // A number names a job, even if the name of a cube contains it.
         check("7", &[], 0, &[7]);
         check("8", &["RUNNING"], 0, &[]);
         check("", &["finished", "8"], 0, &[8, 9]);

@@ -15,7 +15,7 @@ pub fn function_of(measure: &DescribedMeasure) -> String {
     }
 }
 
-/// The type of its result.
+/// The type of a measure's result.
 pub fn return_type(measure: &DescribedMeasure) -> String {
     match (measure.function.as_str(), measure.is_distinct) {
         ("bitmap_distinct", _) | ("count", true) => "bitmap".to_owned(),
@@ -34,7 +34,7 @@ pub fn kylin_type(data_type: &DataType) -> String {
     }
 }
 
-/// Type and value of a parameter. Kylin knows columns and constants; that of an expression is SQL.
+/// Type and value of a parameter. Kylin knows columns and constants; any other expression is given as SQL.
 fn parameter(argument: &DescribedExpr) -> (&'static str, String) {
     match argument {
         DescribedExpr::Column(column) => ("column", column.to_string()),

@@ -16,7 +16,7 @@ use crate::http::{Caller, Shared};
 const CATALOG: &str = "defaultCatalog";
 const SYSTEM_SCHEMAS: &str = "('information_schema', 'pg_catalog', 'system')";
 
-/// The user, who was let in.
+/// Describes the user. A request that gets here has passed the login.
 pub async fn user(Caller(options): Caller, dialect: Dialect) -> Response {
     let name = if options.user.is_empty() { "owner" } else { &options.user };
     let details = json!({
@@ -181,8 +181,8 @@ impl Column {
     }
 }
 
-/// Calls that make Kylin forget what it has read before. Nothing is stale here for longer than `cubes.check_files_ms`; with this it is
-/// looked at once more.
+/// Answers calls that have Kylin drop its caches. Here a listing is at most `cubes.check_files_ms` old, and these calls have files checked
+/// at once.
 pub async fn list_files(
     State(shared): State<Shared>,
     Caller(options): Caller,

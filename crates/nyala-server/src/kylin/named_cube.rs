@@ -20,7 +20,7 @@ use super::segments::{Segment, segments_of};
 use super::session::{rows, session_in};
 use crate::http::{Caller, Shared};
 
-/// A cube that the path names, before it is looked up: for requests that tell the project in their body, or among other parameters.
+/// A cube that the path names, not looked up yet: some requests have the project in their body, or among other parameters.
 pub struct CubeName {
     shared: Shared,
     options: SessionOptions,

@@ -1,8 +1,8 @@
-//! Names in quotes and capitals. Kylin's are in capitals, ours mostly are not: a statement whose names are not known as they are written is
-//! prepared with them in lower case.
+//! Names in quotes and capitals. Names of Kylin are in capitals, most names of Nyala are not: a statement with unknown names is prepared
+//! again with its quoted names in lower case.
 //!
-//! Only the planner can tell which of the two a statement needs, and it takes longer than a small query does. So this is remembered, for all
-//! statements that differ in their values alone, until the catalog changes.
+//! Only the planner can tell which of the two a statement needs, and it takes longer than a small query does. So the choice is remembered
+//! until the catalog changes, for all statements that differ in their values alone.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -18,9 +18,9 @@ const SLOTS: usize = 4096;
 /// Remembers, for one door, which statements need lower case.
 #[derive(Debug)]
 pub struct LoweredStatements {
-    /// Each slot has the last statement that belongs in it, so that no query waits for another one. 0 is none.
+    /// Each slot has the key of the last statement that belongs in it, so that no query waits for a lock. 0 is an empty slot.
     slots: Box<[AtomicU64]>,
-    /// Keyed, so that no client can choose statements that are taken for others.
+    /// The hash has a random key, so that no client can choose statements that collide with others.
     hashes: RandomState,
 }
 
@@ -50,7 +50,7 @@ impl LoweredStatements {
     }
 
     fn slot(&self, key: u64) -> Option<&AtomicU64> {
-        // All keys are odd.
+        // All keys are odd, so that their lowest bit would choose only every second slot.
         self.slots.get(usize::try_from(key / 2 % SLOTS as u64).ok()?)
     }
 }
@@ -66,7 +66,7 @@ pub struct Lowered {
 }
 
 impl Lowered {
-    /// None of a statement that has no capitals in such names.
+    /// The statement with its quoted names in lower case; none if these have no capitals.
     pub fn of(sql: &str, statements: &LoweredStatements) -> Option<Self> {
         // Most statements have no names in quotes, and need not be cut into tokens.
         if !sql.contains('"') {
@@ -89,8 +89,8 @@ impl Lowered {
     }
 }
 
-/// The token, or the one that stands for all values. A text with a point or a slash may name a file, whose columns differ from those of
-/// other files.
+/// The token, with a constant in place of its value. A text with a point or a slash stays: it may name a file, whose columns differ from those
+/// of other files.
 fn without_value(token: Token<'_>) -> Token<'_> {
     match token {
         Token::Quoted(text) if text.starts_with('\'') && !text.contains(['.', '/']) => Token::Quoted("''"),
@@ -99,12 +99,12 @@ fn without_value(token: Token<'_>) -> Token<'_> {
     }
 }
 
-/// Names as a client has written them, by what they are in lower case.
+/// Names as a client has written them, by their spelling in lower case.
 #[derive(Debug, Default)]
 pub struct WrittenNames(HashMap<String, String>);
 
 impl WrittenNames {
-    /// Of several that differ in capitals only the last one counts: they mean the same.
+    /// Adds a name. Of names that differ in capitals alone the last one stays, because all of them mean the same object.
     fn add(&mut self, quoted: &str) {
         let name = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         if let Some(name) = name.map(|name| name.replace("\"\"", "\"")) {

@@ -1,6 +1,6 @@
-//! Functions of ODBC and Calcite that are called otherwise here. In a text of ours, `$1` stands for the first argument.
+//! Functions of ODBC and Calcite that have other names in Nyala. In a text of Nyala's SQL, `$1` stands for the first argument.
 
-/// Within `{fn …}`: name, number of arguments, and the text of ours. What is not listed is called the same.
+/// Functions within `{fn …}`: name, number of arguments, and Nyala's SQL. Functions that are not listed have the same name.
 const FUNCTIONS: [(&str, usize, &str); 20] = [
     ("CHAR", 1, "chr($1)"),
     ("CONCAT", 2, "($1 || $2)"),
@@ -46,7 +46,7 @@ const TYPES: [(&str, &str); 18] = [
     ("WVARCHAR", "VARCHAR"),
 ];
 
-/// The text of ours for a function of ODBC; none if it is called the same.
+/// Nyala's SQL for a function of ODBC; none if the function has the same name.
 pub fn function(name: &str, arguments: usize) -> Option<&'static str> {
     let called = |known: &str, count: usize| known.eq_ignore_ascii_case(name) && count == arguments;
     FUNCTIONS.iter().find(|(known, count, _)| called(known, *count)).map(|(_, _, ours)| *ours)
@@ -63,7 +63,7 @@ pub fn type_named(name: &str) -> Option<&'static str> {
 #[derive(Debug, Clone, Copy)]
 pub struct Unit {
     name: &'static str,
-    /// As an interval.
+    /// The unit as an interval of SQL.
     pub interval: &'static str,
     length: Length,
 }
@@ -96,7 +96,7 @@ impl Unit {
         UNITS.into_iter().find(|unit| unit.name == name)
     }
 
-    /// Whether its length in seconds differs.
+    /// Whether the unit consists of months, whose lengths in seconds differ.
     pub fn is_of_months(self) -> bool {
         matches!(self.length, Length::Months(_))
     }
@@ -109,7 +109,7 @@ impl Unit {
     /// The first begin of a unit that is not before the time `$1`.
     pub fn ceil(self) -> String {
         let (name, length) = (self.name.to_lowercase(), self.interval);
-        // Times of Kylin's clients have no finer fraction.
+        // Times of Kylin's clients have no finer fraction than microseconds.
         format!(
             "date_trunc('{name}', CAST($1 AS TIMESTAMP) + INTERVAL '{length}' - INTERVAL '1 microsecond')"
         )

@@ -22,7 +22,7 @@ impl<S: Sync> FromRequestParts<S> for Parameters {
 }
 
 impl Parameters {
-    /// Those of a URL.
+    /// The parameters of a URL.
     pub fn of(uri: &Uri) -> Result<Self, KylinError> {
         let pairs = Query::<Vec<(String, String)>>::try_from_uri(uri);
         let Query(pairs) = pairs.map_err(|rejection| KylinError::invalid(rejection.body_text()))?;
@@ -37,10 +37,10 @@ impl Parameters {
         })
     }
 
-    /// The same as a number.
+    /// The value of the first of these keys that has one, as a number.
     ///
     /// # Errors
-    /// The value is none.
+    /// The value is no number.
     pub fn number<N: FromStr>(&self, keys: &[&str]) -> Result<Option<N>, KylinError> {
         let Some(text) = self.text(keys) else { return Ok(None) };
         text.parse().map(Some).map_err(|_| {
@@ -65,11 +65,11 @@ impl Parameters {
         self.text(&["project", "projectName"])
     }
 
-    /// The part of a list that is wanted: counted in rows up to Kylin 4, in pages with an envelope. Clients that send both mean those of their
-    /// dialect.
+    /// The part of a list that is asked for: counted in rows up to Kylin 4, in pages with an envelope. If a client sends both, those of its
+    /// dialect count.
     ///
     /// # Errors
-    /// One of them is no number.
+    /// A value is no number.
     pub fn page(&self, dialect: Dialect) -> Result<Page, KylinError> {
         let (offset, limit) = (self.number(&["offset"])?, self.number(&["limit"])?);
         let number = self.number(&["page_offset", "pageOffset"])?;

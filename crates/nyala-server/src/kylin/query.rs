@@ -92,8 +92,8 @@ async fn execute(
     Ok((session.execute(&prepared, values).await?, names))
 }
 
-/// The statement as it is written, or with names in lower case if its names are not known. Columns of the latter are shown by the names
-/// that the client wrote.
+/// Prepares the statement as it is written, or with names in lower case if its names are not known. Columns of the latter are shown by the
+/// names that the client wrote.
 async fn prepared(
     shared: &Shared,
     statements: &LoweredStatements,
@@ -108,14 +108,14 @@ async fn prepared(
     let key = statements.key(&lowered, project, &shared.engine.catalog().snapshot());
     if statements.has(key) {
         match read(session, &lowered.sql).await {
-            // What is remembered may be of another statement. So it tells only which of the two comes first.
+            // The key may be that of another statement with the same hash, so the statement is tried as it is written, too.
             Err(error) if is_unknown_name(&error) => {}
             read => return Ok((read?, lowered.names)),
         }
     }
     match read(session, &sql).await {
         Err(error) if is_unknown_name(&error) => {
-            // The first error has the names as the client knows them.
+            // The first error has the names as the client wrote them.
             let read = read(session, &lowered.sql).await;
             let prepared = read.map_err(|second| if is_unknown_name(&second) { error } else { second })?;
             statements.add(key);

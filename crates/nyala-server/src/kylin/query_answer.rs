@@ -20,12 +20,12 @@ use super::error::text_of;
 use super::names::WrittenNames;
 use super::query_request::Part;
 
-/// Gathered before the first bytes leave.
+/// Bytes that are gathered before the first ones leave.
 const AHEAD_BYTES: usize = 64 << 10;
 /// Room for a column of an answer, and for the rest of a small one, so that its bytes are seldom moved.
 const COLUMN_BYTES: usize = 512;
 const REST_BYTES: usize = 4 << 10;
-/// Rows written at one go, so that other requests get their turn on the thread in between.
+/// Rows that are written without a pause: behind them other requests get their turn on the thread.
 const CHUNK_ROWS: usize = 1024;
 
 /// The end of an answer.
@@ -35,17 +35,17 @@ pub struct End {
     affected: u64,
     partial: bool,
     error: Option<String>,
-    /// What is known of the statement; none if it gave no rows.
+    /// Counts and cubes of the statement; none if it gave no rows.
     outcome: Option<Outcome>,
 }
 
 impl End {
-    /// After a statement without rows.
+    /// The end of the answer to a statement without rows.
     pub fn done(affected: u64) -> Self {
         Self { affected, ..Self::default() }
     }
 
-    /// After an error.
+    /// The end of an answer with an error.
     pub fn failed(error: &QueryError) -> Self {
         Self { error: Some(text_of(error)), ..Self::default() }
     }
@@ -79,7 +79,7 @@ impl End {
     }
 }
 
-/// What an answer has behind its rows.
+/// The fields of an answer behind its rows.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Fields<'a> {
@@ -118,9 +118,9 @@ impl<'a> Realization<'a> {
     }
 }
 
-/// Appends the JSON of texts and numbers, which all have one.
+/// Appends texts and numbers as JSON, which has a form for all of them.
 fn add_json(value: &impl Serialize, out: &mut Vec<u8>) {
-    // Memory takes all bytes.
+    // Writing to memory does not fail.
     let _ = serde_json::to_writer(out, value);
 }
 
@@ -168,7 +168,7 @@ fn respond(body: Body) -> Response {
     (headers, body).into_response()
 }
 
-/// An answer with rows, behind the beginning of it.
+/// An answer with rows. `ahead` holds its beginning.
 pub async fn of_rows(
     rows: RowStream,
     part: Part,
@@ -195,10 +195,10 @@ pub async fn of_rows(
 struct Writer {
     rows: RowStream,
     part: Part,
-    /// Rows of the last batch that are not written.
+    /// Rows of the last batch that are not written yet.
     batch: Option<RecordBatch>,
     written: u64,
-    /// What was known of the statement when the client had enough rows. Afterwards the operators, which count what they read, are gone.
+    /// The outcome at the moment when the client had enough rows. Afterwards the operators, which count what they read, are gone.
     outcome: Option<Outcome>,
     dialect: Dialect,
     started: Instant,
@@ -217,7 +217,7 @@ impl Writer {
             Ok(false) => End::default(),
             Err(error) => {
                 tracing::debug!(error = hide_values(&error.message), "a query of a Kylin client failed");
-                // Without a row that is written in part.
+                // The failed chunk may end within a row.
                 out.truncate(before);
                 End::failed(&error)
             }

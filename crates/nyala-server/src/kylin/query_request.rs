@@ -25,13 +25,13 @@ pub struct Request {
     offset: Option<i64>,
     #[serde(default)]
     backdoor_toggles: Option<HashMap<String, Value>>,
-    /// From the tables, whatever cubes there are.
+    /// Whether tables must answer the query, even if a cube could.
     #[serde(default)]
     pub forced_to_push_down: bool,
-    /// From cubes, or not at all.
+    /// Whether the query fails unless a cube answers it.
     #[serde(default, rename = "forced_to_index")]
     pub forced_to_index: bool,
-    /// The user that a program wants the query to be of.
+    /// The user with whose privileges the program wants the query to run.
     #[serde(default)]
     execute_as: Option<String>,
 }
@@ -46,7 +46,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// The engine casts texts to the type that the statement needs. Where it needs none, the class tells the type.
+    /// The value of the parameter. The engine casts texts to the type that the statement needs; if that is not known, the class tells the type.
     pub fn value(&self, needed: Option<&DataType>) -> ScalarValue {
         let text = match &self.value {
             None | Some(Value::Null) => return ScalarValue::Null,
@@ -69,11 +69,11 @@ impl Parameter {
     }
 }
 
-/// The type of a class whose values come as texts; none of texts themselves.
+/// The type of a class whose values are sent as texts; none for classes of texts.
 fn type_of_class(class: &str, text: &str) -> Option<DataType> {
     Some(match class {
         "java.math.BigDecimal" => {
-            // With an exponent it stays a text.
+            // A number with an exponent stays a text.
             let number = text.strip_prefix('-').unwrap_or(text);
             let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
             let is_plain = whole.bytes().chain(fraction.bytes()).all(|digit| digit.is_ascii_digit());

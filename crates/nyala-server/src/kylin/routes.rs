@@ -43,7 +43,7 @@ fn queries(lowered: Arc<LoweredStatements>) -> Router<Shared> {
         .route("/query/{id}", delete(running::stop))
 }
 
-/// Of Kylin up to version 4, and of Kyligence 3.
+/// Routes of cubes, as in Kylin up to version 4 and in Kyligence 3.
 fn of_cubes() -> Router<Shared> {
     Router::new()
         .route("/cube_desc/{cube}", get(definition::cube_descs))
@@ -61,7 +61,7 @@ fn of_cubes() -> Router<Shared> {
         .route("/cubes/{cube}/segs/{segment}", delete(switches::delete_segment))
 }
 
-/// Of Kylin 5. The list is one of older versions, too.
+/// Routes of models, as in Kylin 5. Older versions have the list, too.
 fn of_models() -> Router<Shared> {
     Router::new()
         .route("/models", get(cubes::models))

@@ -10,7 +10,7 @@ use super::parameters::Parameters;
 use super::session::{literal, rows, schema_of, session_in};
 use crate::http::{Caller, Shared};
 
-/// Queries of a page of the history, unless the client says how many. As many as in Kylin.
+/// Queries of a page of the history, unless the client says how many: Kylin's default.
 const HISTORY_PAGE: usize = 10;
 
 type Row = Vec<Option<String>>;
@@ -60,8 +60,8 @@ pub async fn stop(
     Ok(dialect.value(Value::Null))
 }
 
-/// Queries of a project that ended lately, the last to begin first. Times are in milliseconds since the Unix epoch. `offset` counts pages here,
-/// too: it is the older name of the same.
+/// Queries of a project that ended lately, those that began last first. Times are in milliseconds since the Unix epoch. `offset` counts
+/// pages here: it is the older name of `page_offset`.
 pub async fn histories(
     State(shared): State<Shared>,
     Caller(options): Caller,

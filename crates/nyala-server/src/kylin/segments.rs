@@ -16,21 +16,21 @@ use super::parameters::Parameters;
 use super::session::{literal, rows, sql_name};
 use crate::http::Shared;
 
-/// The end of a period that is everything, as Kylin 5 writes it, in milliseconds. The beginning is 0.
+/// The end of a period without bounds, as Kylin 5 writes it, in milliseconds. Its beginning is 0.
 pub const END_OF_TIME_MS: i64 = i64::MAX - 1;
 
 /// A segment as `SHOW SEGMENTS` tells it.
 pub struct Segment {
-    /// Its number.
+    /// The number of the segment.
     id: String,
-    /// `19970101000000_19970201000000`, or its range as we write it where Kylin has no such range.
+    /// `19970101000000_19970201000000`, or the range as `SHOW SEGMENTS` writes it where Kylin has no such range.
     name: String,
     state: String,
     bytes: u64,
     rows: u64,
     built_at_ms: u64,
     bounds: Option<(i64, i64)>,
-    /// What FROM and TO take; none if it has no range of values.
+    /// The values of FROM and TO in statements; none if the segment has no range of values.
     range: Option<(String, String)>,
 }
 
@@ -56,7 +56,7 @@ impl Segment {
         self.id == name || self.name == name
     }
 
-    /// Whether it may hold rows of a period. Rows without a value are in none but that of everything.
+    /// Whether the segment may hold rows of a period. Rows without a value are only in a period without bounds.
     fn is_between(&self, from: Option<i64>, to: Option<i64>) -> bool {
         let is_everything = from.is_none_or(|from| from == 0) && to.is_none_or(|to| to >= END_OF_TIME_MS);
         let reaches_into =
@@ -264,7 +264,7 @@ mod tests {
         check(None, None, None, true);
         check(None, Some(1), None, false);
         check(None, None, Some(10), false);
-        // What Kylin 5 takes where a client says nothing, and clients write out.
+        // Kylin 5 takes these bounds where a client names none, and some clients write them.
         check(None, Some(0), Some(i64::MAX - 1), true);
         check(Some((-20, -10)), Some(0), Some(i64::MAX - 1), true);
         check(Some((-20, -10)), Some(0), Some(10), false);

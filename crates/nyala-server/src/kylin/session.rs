@@ -9,7 +9,7 @@ use crate::http::Shared;
 use crate::small_queries::quoted;
 pub use crate::small_queries::{literal, rows};
 
-/// The project that is all schemas.
+/// The project that stands for all schemas.
 pub const ALL: &str = "nyala";
 
 /// A session in which names without a schema are of the project.
@@ -25,8 +25,8 @@ pub fn session_in(
     Ok(session)
 }
 
-/// The schema of a project; none if it is all of them. Programs that were made for Kylin write projects in capitals: such a one is a schema
-/// in small letters, unless there is one as it is written.
+/// The schema of a project; none if it stands for all schemas. Programs that were made for Kylin write projects in capitals: such a name is a
+/// schema in lower case, unless there is one as it is written.
 pub fn schema_of(shared: &Shared, project: Option<&str>) -> Option<String> {
     let project = project.map(str::trim).filter(|project| !project.is_empty())?;
     if project.eq_ignore_ascii_case(ALL) {

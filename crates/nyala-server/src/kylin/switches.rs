@@ -67,7 +67,7 @@ fn drop_all(of: &NamedCube) -> BoxFuture<'_, Result<(), KylinError>> {
     async move { of.run(&format!("ALTER CUBE {} DROP SEGMENTS", sql_name(of.name()))).await }.boxed()
 }
 
-/// Drops segments of these names or numbers; none if one of them is unknown or goes meanwhile.
+/// Drops segments of these names or numbers; drops none if one is unknown or is dropped meanwhile.
 fn drop_some<'a>(of: &'a NamedCube, names: &'a [String]) -> BoxFuture<'a, Result<(), KylinError>> {
     async move {
         let segments = of.segments().await?;
@@ -130,7 +130,7 @@ pub async fn status(dialect: Dialect, name: CubeName, body: Bytes) -> Result<Res
     Ok(dialect.value(json!("")))
 }
 
-/// The name of a copy: of the same schema, or with another one.
+/// The name of a copy, with the schema of the cube or with another one.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NewCube {

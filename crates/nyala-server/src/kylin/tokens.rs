@@ -14,7 +14,7 @@ pub enum Token<'t> {
 }
 
 impl Token<'_> {
-    /// Whether it is this word, in capitals or not.
+    /// Whether the token is this word, in capitals or not.
     pub fn is_word(&self, wanted: &str) -> bool {
         matches!(self, Self::Word(word) if word.eq_ignore_ascii_case(wanted))
     }
@@ -53,7 +53,7 @@ fn length_of(rest: &str, first: char) -> usize {
     match first {
         '\'' | '"' | '`' => quoted_length(rest, first),
         _ if rest.starts_with("--") => until(rest.find('\n')),
-        // Behind the mark that begins it: `/*/` is no comment yet.
+        // The end is looked for behind the mark of the beginning: `/*/` does not end the comment.
         _ if rest.starts_with("/*") => {
             until(rest.get(2..).and_then(|rest| rest.find("*/")).map(|end| end + 4))
         }
@@ -63,7 +63,7 @@ fn length_of(rest: &str, first: char) -> usize {
     }
 }
 
-/// Length of what is in quotes: a doubled quote stands for one.
+/// Length of a text in quotes: a doubled quote is part of it.
 fn quoted_length(rest: &str, quote: char) -> usize {
     let mut characters = rest.char_indices().skip(1).peekable();
     while let Some((at, character)) = characters.next() {

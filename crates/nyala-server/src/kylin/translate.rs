@@ -1,6 +1,6 @@
-//! SQL as Calcite and ODBC have it, made ours.
+//! Translates SQL of Calcite and ODBC into Nyala's.
 //!
-//! | theirs | ours |
+//! | Calcite and ODBC | Nyala |
 //! |---|---|
 //! | `?` | `$1`, `$2`, … |
 //! | `{fn f(x)}`, `{d '…'}`, `{t '…'}`, `{ts '…'}` | `f(x)` or [our name of it](super::odbc), `DATE '…'`, `TIME '…'`, `TIMESTAMP '…'` |
@@ -16,7 +16,7 @@
 //! Calcite they begin on Sunday, but only since version 1.16 of its Avatica; Kylin 5 has 1.10.
 //!
 //! Texts are cut into tokens, and what is in quotes or a comment stays as it is. Whatever is not in the table goes on unchanged, and the
-//! engine says what it thinks of it.
+//! engine parses it or names the error.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -39,16 +39,16 @@ const PARTS: [(&str, &str); 11] = [
     ("SECOND", "second"),
 ];
 
-/// The other functions that are called otherwise here, or with some arguments.
+/// The other functions that have another name or another form of arguments in Nyala.
 const TIMES: [&str; 6] = ["FLOOR", "CEIL", "CEILING", "EXTRACT", "TIMESTAMPADD", "TIMESTAMPDIFF"];
 
-/// Parts that EXTRACT gives otherwise here.
+/// Parts for which EXTRACT gives another value in Nyala.
 const EXTRACTED: [(&str, &str); 2] = [("DOW", "dow"), ("SECOND", "second")];
 
 /// Deepest nesting of translated functions: each level is a call of this process.
 const MAX_DEPTH: usize = 50;
 
-/// A text of a Kylin client as a text of ours.
+/// A statement of a Kylin client in Nyala's SQL.
 pub fn translate(sql: &str) -> Cow<'_, str> {
     match may_be_theirs(sql) {
         true => translated(sql).into(),
@@ -56,8 +56,8 @@ pub fn translate(sql: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a text may have anything of the table in it. Most have not, and need not be cut into tokens. With a comment, only tokens tell
-/// where what is in the table begins, and where the text ends.
+/// Whether a text may hold anything of the table. Most texts do not, and need not be cut into tokens. In a text with a comment, only tokens
+/// tell where an entry of the table begins, and where the text ends.
 fn may_be_theirs(sql: &str) -> bool {
     let mut last = 0;
     sql.bytes().enumerate().any(|(at, byte)| match (std::mem::replace(&mut last, byte), byte) {
@@ -94,7 +94,7 @@ fn translated(sql: &str) -> String {
     translation.text
 }
 
-/// For each bracket that opens, where the one is that closes it. Found once, so that nested calls cost no more than others.
+/// For each opening bracket, the place of its closing one. They are found once, so that nested calls cost no more than others.
 fn closing_of(tokens: &[Token<'_>]) -> Vec<Option<usize>> {
     let mut closing = vec![None; tokens.len()];
     let (mut round, mut curly) = (Vec::new(), Vec::new());
@@ -133,7 +133,7 @@ struct Translation<'t> {
     closing: &'t [Option<usize>],
     numbers: &'t [usize],
     text: String,
-    /// Whether what is added now is written twice.
+    /// Whether the text that is added now is written twice.
     is_doubled: bool,
 }
 
@@ -193,7 +193,7 @@ impl<'t> Translation<'t> {
         self.slice(places).iter().take_while(|token| matches!(token, Token::Space(_))).count()
     }
 
-    /// What is in braces, if it is an escape of ODBC.
+    /// Adds the text in braces if it is an escape of ODBC; false if not.
     fn add_escape(&mut self, inside: Range<usize>, depth: usize) -> bool {
         let first = inside.start + self.spaces(inside.clone());
         let prefix = match self.tokens.get(first) {
@@ -213,7 +213,7 @@ impl<'t> Translation<'t> {
         true
     }
 
-    /// A call of a function that ODBC calls otherwise.
+    /// Adds a call of a function that has another name in ODBC.
     fn add_function(&mut self, places: Range<usize>, depth: usize) -> bool {
         let at = places.start + self.spaces(places.clone());
         let Some(Token::Word(name)) = self.tokens.get(at) else { return false };
@@ -239,7 +239,7 @@ impl<'t> Translation<'t> {
         true
     }
 
-    /// A text of ours with the arguments in the places of `$1` and so on.
+    /// Adds Nyala's SQL for a function, with the arguments in the places of `$1` and so on.
     fn add_template(&mut self, template: &str, arguments: &[Range<usize>], depth: usize) {
         let mut parts = template.split('$');
         self.text.push_str(parts.next().unwrap_or_default());
@@ -259,7 +259,7 @@ impl<'t> Translation<'t> {
         start..start + trimmed(self.slice(places.clone())).len()
     }
 
-    /// A call of a function with these arguments, if it is one of the table.
+    /// Adds a call of a function with these arguments, if it is one of the table.
     fn add_call(&mut self, name: &str, inside: Range<usize>, depth: usize) -> bool {
         let is = |known: &str| known.eq_ignore_ascii_case(name);
         if is("FLOOR") {
@@ -283,7 +283,7 @@ impl<'t> Translation<'t> {
         true
     }
 
-    /// A time that is rounded to a unit: `value TO unit`. A number is rounded by the function of the same name.
+    /// Adds a time that is rounded to a unit: `value TO unit`. A number is rounded by the function of the same name.
     fn add_rounded(&mut self, template: fn(Unit) -> String, inside: Range<usize>, depth: usize) -> bool {
         let Some((value, unit)) = to_unit(self.slice(inside.clone())) else { return false };
         let start = inside.start + self.spaces(inside);
@@ -292,7 +292,7 @@ impl<'t> Translation<'t> {
         true
     }
 
-    /// A part of a time: `part FROM value`.
+    /// Adds a part of a time: `part FROM value`.
     fn add_extract(&mut self, inside: Range<usize>, depth: usize) -> bool {
         let first = inside.start + self.spaces(inside.clone());
         let from = first + 1 + self.spaces(first + 1..inside.end);
@@ -305,7 +305,7 @@ impl<'t> Translation<'t> {
         true
     }
 
-    /// A sum or a difference of times. The first argument is a unit.
+    /// Adds a sum or a difference of times. The first argument is a unit.
     fn add_times(&mut self, name: &str, inside: Range<usize>, depth: usize) -> bool {
         let arguments = self.arguments(inside);
         let [unit, operands @ ..] = arguments.as_slice() else { return false };
@@ -359,7 +359,7 @@ fn part_named(parts: &[(&str, &'static str)], name: &str) -> Option<&'static str
     parts.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, part)| *part)
 }
 
-/// The text of ours for a part of the time `$1`.
+/// Nyala's SQL for a part of the time `$1`.
 fn template_of(part: &str) -> String {
     match part {
         // Calcite counts the days of a week from Sunday as 1, and whole seconds. A cast would round them, up to 60.
@@ -419,7 +419,7 @@ mod tests {
             "TIMESTAMPADD(SQL_TSI_QUARTER, ?, FLOOR(d TO YEAR))",
             "((date_trunc('year', d)) + CAST($1 AS BIGINT) * INTERVAL '3 months')",
         );
-        // The values go to their placeholders, wherever these stand now.
+        // Each value goes to its placeholder, although the placeholders have changed their places.
         check("TIMESTAMPADD(DAY, ?, ?)", "(($2) + CAST($1 AS BIGINT) * INTERVAL '1 day')");
         check(
             "{fn TIMESTAMPDIFF(SQL_TSI_HOUR, a, ?)}",

@@ -6,7 +6,7 @@ use nyala_engine::GroupStats;
 
 use super::escaped;
 
-/// Name, kind, meaning, and how it is read.
+/// Name, kind, meaning, and the function that reads the value.
 type Metric = (&'static str, &'static str, &'static str, fn(&GroupStats) -> u64);
 
 const METRICS: &[Metric] = &[
@@ -31,7 +31,7 @@ const METRICS: &[Metric] = &[
     ),
 ];
 
-/// In Prometheus' text format.
+/// The metrics in Prometheus' text format.
 pub fn render(groups: &[GroupStats]) -> String {
     let mut text = String::new();
     for (name, kind, meaning, value) in METRICS {

@@ -9,7 +9,7 @@ use nyala_model::JobEntry;
 
 use super::escaped;
 
-/// Name, meaning, and how it is read.
+/// Name, meaning, and the function that reads the value.
 type Gauge = (&'static str, &'static str, fn(&JobEntry) -> u64);
 
 const GAUGES: &[Gauge] = &[
@@ -25,7 +25,7 @@ const GAUGES: &[Gauge] = &[
     }),
 ];
 
-/// In Prometheus' text format; empty when nothing is built.
+/// The metrics in Prometheus' text format; empty when nothing is built.
 pub fn render(jobs: &[JobEntry]) -> String {
     let mut text = String::new();
     if jobs.is_empty() {

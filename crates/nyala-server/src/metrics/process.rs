@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 /// Clock ticks per second of the times in `/proc`: `USER_HZ` of proc(5), which is 100 on every architecture of Linux in use.
 const TICKS: f64 = 100.0;
 
-/// In Prometheus' text format.
+/// The metrics in Prometheus' text format.
 pub fn render() -> String {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{file}")).unwrap_or_default();
     let (status, stat, limits) = (read("self/status"), read("self/stat"), read("self/limits"));
@@ -30,7 +30,7 @@ fn write_metric(text: &mut String, name: &str, kind: &str, meaning: &str, value:
     let _ = writeln!(text, "# HELP {name} {meaning}\n# TYPE {name} {kind}\n{name} {value}\n");
 }
 
-/// Bytes, from `/proc/self/status`.
+/// Resident memory in bytes, from `/proc/self/status`.
 fn resident(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -38,11 +38,11 @@ fn resident(status: &str) -> Option<u64> {
 }
 
 fn open_files() -> Option<usize> {
-    // One of them is that of the list.
+    // One of the open files is the folder that is listed.
     std::fs::read_dir("/proc/self/fd").ok().map(|files| files.count().saturating_sub(1))
 }
 
-/// The soft limit, from `/proc/self/limits`; none if there is no limit.
+/// The soft limit of open files, from `/proc/self/limits`; none if there is no limit.
 fn max_files(limits: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()

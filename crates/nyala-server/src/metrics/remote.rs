@@ -28,7 +28,7 @@ const METRICS: &[(&str, &str)] = &[
     ("nyala_block_cache_memory_bytes", "Blocks in memory."),
 ];
 
-/// In Prometheus' text format; empty when there are none.
+/// The metrics in Prometheus' text format; empty when nothing was counted.
 pub fn render(counts: &[RemoteCount]) -> String {
     let mut text = String::new();
     for (name, meaning) in METRICS {

@@ -6,7 +6,7 @@ use nyala_engine::DiskStoreStats;
 
 use super::escaped;
 
-/// Name, meaning, and how it is read.
+/// Name, meaning, and the function that reads the value.
 type Gauge = (&'static str, &'static str, fn(&DiskStoreStats) -> Option<u64>);
 
 const GAUGES: &[Gauge] = &[
@@ -30,7 +30,7 @@ const GAUGES: &[Gauge] = &[
     }),
 ];
 
-/// In Prometheus' text format; empty when there are none.
+/// The metrics in Prometheus' text format; empty when there are no disk stores.
 pub fn render(stores: &[DiskStoreStats]) -> String {
     let mut text = String::new();
     if stores.is_empty() {

@@ -15,10 +15,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A listener, over one socket or several.
 pub trait Accept {
-    /// A connection as the door wants it.
+    /// The connection that the door serves.
     type Connection;
 
-    /// The next connection, with the origin that bounds it until its login. Dropping the future loses none.
+    /// The next connection, with the origin that bounds it until its login. Dropping the future loses no connection.
     fn accept(&self) -> impl Future<Output = io::Result<(Self::Connection, Origin)>> + Send;
 }
 
@@ -46,7 +46,7 @@ pub async fn attend_all<A, F>(
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
-                    // Most likely there are no file descriptors.
+                    // Most likely the process has no file descriptors left.
                     pending.evict_oldest();
                     sleep(ACCEPT_PAUSE).await;
                 }

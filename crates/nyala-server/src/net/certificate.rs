@@ -62,7 +62,7 @@ impl Certificate {
             sleep(LOOK).await;
             let files = self.files.clone();
             let Ok(found) = spawn_blocking(move || digest(&files)).await else { continue };
-            // Also if there is none now: files that cannot be read are reported like others that cannot be used.
+            // A missing file counts as a change, too: files that cannot be read are reported like others that cannot be used.
             if found == seen && found != taken {
                 taken.clone_from(&found);
                 self.renew().await;
@@ -83,7 +83,7 @@ impl Certificate {
             Ok(Err(error)) => {
                 tracing::error!(%error, "the renewed certificate is not taken; new connections get the one of before");
             }
-            // The process ends.
+            // The runtime is stopping, and has not run the task.
             Err(_) => {}
         }
     }

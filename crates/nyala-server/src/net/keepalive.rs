@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 /// How long a connection may be silent before the system sends a keepalive probe.
 const SILENT: Duration = Duration::from_secs(60);
-/// How often it sends another one. After nine probes without an answer Linux closes the connection.
+/// How often the system sends another probe. After nine probes without an answer Linux closes the connection.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Has the system close the connection when the client's machine is gone. The client's statement ends with it.

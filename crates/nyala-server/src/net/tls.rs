@@ -91,7 +91,7 @@ impl Tls {
         Self { certificate, acceptor: TlsAcceptor::from(Arc::clone(&config)), config }
     }
 
-    /// The same, for a protocol whose clients refuse a server that does not offer it.
+    /// The same certificate, offered together with a protocol: clients of some protocols refuse a server that does not offer theirs (ALPN).
     #[must_use]
     pub fn offering(&self, protocol: &[u8]) -> Self {
         let mut config = ServerConfig::clone(&self.config);
@@ -124,12 +124,12 @@ impl std::fmt::Debug for Tls {
 /// A socket, in plain text or encrypted.
 pub enum Stream {
     Plain(TcpStream),
-    /// Within this machine.
+    /// A Unix socket within this machine, never encrypted.
     Local(UnixStream),
-    /// Agreeing on encryption.
+    /// Client and server are agreeing on encryption.
     Opening(Pin<Box<Timeout<Accept<TcpStream>>>>),
     Encrypted(Box<TlsStream<TcpStream>>),
-    /// They did not agree.
+    /// Client and server did not agree on encryption.
     Failed,
 }
 

@@ -39,7 +39,7 @@ impl Validity {
     /// The validity of a chain with one certificate at least.
     ///
     /// # Errors
-    /// One of them cannot be read.
+    /// A certificate cannot be read.
     pub fn of(chain: &[CertificateDer<'_>]) -> Result<Self, X509CertificateError> {
         let mut all = Self { from: SystemTime::UNIX_EPOCH, until: SystemTime::UNIX_EPOCH };
         for (place, certificate) in chain.iter().enumerate() {

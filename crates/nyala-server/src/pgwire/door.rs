@@ -42,7 +42,7 @@ impl Door for PostgresDoor {
     }
 }
 
-/// The folder, if one is named, as clients must name it: they take other paths for names of machines.
+/// The folder of the socket, if one is configured, as clients must name it: they take other paths for names of machines.
 pub fn socket_folder(folder: &Path) -> Option<PathBuf> {
     let named = Some(folder).filter(|folder| !folder.as_os_str().is_empty());
     named.map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()))

@@ -49,13 +49,13 @@ pub mod sqlstate {
 /// The scope of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// Nothing: the client is only told.
+    /// The failure ends nothing, and only informs the client.
     Notice,
-    /// Nothing, but it may be a mistake.
+    /// The failure ends nothing, but the statement may be a mistake.
     Warning,
-    /// The statement, and the transaction around it.
+    /// The failure ends the statement, and the transaction around it.
     Error,
-    /// The connection.
+    /// The failure ends the connection.
     Fatal,
 }
 
@@ -79,7 +79,7 @@ pub struct Failure {
     pub hint: Option<String>,
     /// Place in the text of the statement, in characters from 1.
     pub position: Option<usize>,
-    /// PostgreSQL's function that would have failed, where drivers look for it.
+    /// The function of PostgreSQL that reports this failure: some drivers know failures by it.
     pub routine: Option<&'static str>,
 }
 
@@ -101,12 +101,12 @@ impl Failure {
         Self { severity: Severity::Fatal, ..Self::error(sqlstate, message) }
     }
 
-    /// Something the client should know, although the statement went well.
+    /// A warning: the statement went well, but may be a mistake.
     pub fn warning(sqlstate: &'static str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(sqlstate, message) }
     }
 
-    /// Something that is worth knowing.
+    /// Information for the client.
     pub fn notice(message: String) -> Self {
         let state = match message.ends_with("already exists, skipping") {
             true if message.starts_with("schema") => "42P06",
@@ -116,8 +116,8 @@ impl Failure {
         Self { severity: Severity::Notice, ..Self::error(state, message) }
     }
 
-    /// The columns of a prepared statement have changed since its client was told them. Drivers know it by these
-    /// words, or by the routine, and prepare it again.
+    /// The failure of a prepared statement whose columns have changed since its client was told them. Drivers know it by these words, or
+    /// by the routine, and prepare the statement again.
     pub fn changed_columns() -> Self {
         Self {
             routine: Some("RevalidateCachedQuery"),
@@ -126,7 +126,7 @@ impl Failure {
         .hint("prepare the statement again")
     }
 
-    /// A message that violates the protocol. The bytes after it cannot be trusted.
+    /// The failure of a message that violates the protocol. The bytes after it cannot be trusted.
     pub fn protocol(message: impl Into<String>) -> Self {
         Self::fatal(sqlstate::PROTOCOL_VIOLATION, message)
     }
@@ -138,7 +138,7 @@ impl Failure {
         self
     }
 
-    /// Whether a client wants it that asked for messages of this level at least.
+    /// Whether it is sent to a client whose `client_min_messages` is `level`.
     pub fn is_wanted(&self, level: Option<&str>) -> bool {
         match self.severity {
             Severity::Notice => !matches!(level, Some("warning" | "error")),
@@ -147,7 +147,7 @@ impl Failure {
         }
     }
 
-    /// Whether the connection ends with it.
+    /// Whether the failure ends the connection.
     pub fn is_fatal(&self) -> bool {
         self.severity == Severity::Fatal
     }
@@ -223,8 +223,8 @@ fn sqlstate_of_kind(kind: ErrorKind) -> &'static str {
         ErrorKind::TooManyQueries => "53300",
         ErrorKind::DiskFull => "53100",
         ErrorKind::Cancelled | ErrorKind::Timeout => sqlstate::QUERY_CANCELED,
-        // Also where a store did not answer, and the same may succeed later: drivers take the codes that mean so for the
-        // end of their connection.
+        // Also where a store did not answer, and a later try may succeed: drivers take the codes of class 08 for the end of their
+        // connection.
         ErrorKind::Unreadable => "58030",
         ErrorKind::Changed => "40001",
         ErrorKind::Corrupt => "XX001",
@@ -257,7 +257,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// The same with the place in the client's text, if it is known: psql draws a caret there.
+    /// Adds the failure's place in the client's text, if it is known: psql draws a caret there.
     #[must_use]
     pub fn within(self, sql: &str) -> Self {
         match self {

@@ -16,7 +16,7 @@ pub fn place_of(failure: &Failure, sql: &str) -> Option<usize> {
         code if ABOUT_NAMES.contains(&code) => {
             let name = failure.message.split('`').nth(1)?;
             first_appearance(name.rsplit('.').next()?, sql).or_else(|| {
-                // A name in a text, as `'orders'::regclass`.
+                // The statement may have the name in a text, as `'orders'::regclass`.
                 let at = sql.find(&format!("'{name}'"))?;
                 Some(sql.get(..at)?.chars().count() + 1)
             })
@@ -80,7 +80,7 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// Bytes of what begins with `open`, up to the end of `close`.
+/// Bytes from `open` up to the end of `close`; all bytes if there is no `close`.
 fn enclosed(rest: &str, open: &str, close: &str) -> usize {
     let inner = rest.get(open.len()..).unwrap_or_default();
     inner.find(close).map_or(rest.len(), |end| open.len() + end + close.len())

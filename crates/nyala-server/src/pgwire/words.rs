@@ -1,4 +1,4 @@
-//! Messages in the words that PostgreSQL has for them: tools look for these, as `column "x" does not exist`.
+//! Messages with the wording of PostgreSQL, because some tools look for it, as for `column "x" does not exist`.
 
 /// The engine's message for a statement that was cancelled.
 const CANCELLED: &str = "statement was cancelled on request";
@@ -57,7 +57,7 @@ pub fn as_named(sqlstate: &str, message: String, sql: &str) -> String {
     }
 }
 
-/// What the parser expected instead, for a syntax error.
+/// The parser's message with the tokens that it expected, for a syntax error.
 pub fn detail(sqlstate: &str, message: &str) -> Option<String> {
     unexpected(sqlstate, message).map(|_| message.to_owned())
 }

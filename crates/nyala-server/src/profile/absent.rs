@@ -1,4 +1,4 @@
-//! A build that takes no profiles.
+//! Profiles of a build without the feature `profiling`: there are none.
 
 use super::{CpuRequest, Profile, ProfileError};
 

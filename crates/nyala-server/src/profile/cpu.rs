@@ -6,23 +6,23 @@ use tokio::time::sleep;
 
 use super::{CpuRequest, Profile, ProfileError, Unit};
 
-/// Interrupting these could find them with a lock that taking the stack needs.
+/// Libraries that are not interrupted: they may hold a lock that taking the stack needs.
 const NEVER_INTERRUPTED: [&str; 4] = ["libc", "libgcc", "pthread", "vdso"];
 
-/// Watches the process. Dropping the future ends that at once.
+/// Takes samples of the process. Dropping the future ends that at once.
 ///
 /// # Errors
 /// [`ProfileError::Busy`] if another profile is being taken.
 pub async fn cpu(request: CpuRequest) -> Result<Profile, ProfileError> {
     let report = sample(request).await?;
     let period = 1_000_000_000 / u64::from(request.frequency.max(1));
-    // The first time it reads the symbols of the whole binary.
+    // The first look-up of names reads the symbols of the whole binary, which takes long.
     spawn_blocking(move || named(report, Profile::new(Unit::Nanoseconds, period, request.duration)))
         .await
         .map_err(|error| ProfileError::Failed(error.to_string()))
 }
 
-/// Stacks as addresses: names are looked up when the timer is off, or they would be all that is seen.
+/// Stacks as addresses. Names are looked up once the timer is off, or the look-ups would fill the profile.
 async fn sample(request: CpuRequest) -> Result<UnresolvedReport, ProfileError> {
     let frequency = i32::try_from(request.frequency).unwrap_or(i32::MAX);
     let guard = ProfilerGuardBuilder::default()

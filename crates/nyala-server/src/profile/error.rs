@@ -3,10 +3,10 @@
 /// Why there is no profile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
-    /// The process has one timer for it.
+    /// Another profile is being taken: the process has one timer for profiles.
     #[error("another profile is being taken")]
     Busy,
-    /// This binary, or this start of it, cannot tell.
+    /// This binary, or the way it was started, allows no profiles.
     #[error("{reason}")]
     Unavailable {
         /// The reason.

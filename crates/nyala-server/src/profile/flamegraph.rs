@@ -11,10 +11,10 @@ const ROW: f64 = 17.0;
 const TITLE: f64 = 30.0;
 /// Narrower boxes cannot be seen.
 const NARROWEST: f64 = 0.2;
-/// Of the letters in boxes.
+/// Width of the letters in boxes.
 const LETTER: f64 = 6.6;
 
-/// A box: from where to where of the total weight.
+/// A box: the part of the total weight from `start` to `end`.
 #[derive(Debug, PartialEq, Eq)]
 struct Span<'a> {
     name: &'a str,
@@ -95,7 +95,7 @@ fn fitting(name: &str, width: f64) -> String {
     name.chars().take(letters - 1).chain(['…']).collect()
 }
 
-/// The same for all functions of a crate.
+/// A colour that all functions of a crate share.
 fn colour(name: &str) -> String {
     let path = name.trim_start_matches(['<', '&']);
     let of = path.split("::").next().unwrap_or_default();

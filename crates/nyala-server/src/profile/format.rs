@@ -1,4 +1,4 @@
-//! Forms of a profile.
+//! Formats of a profile.
 
 use serde::Deserialize;
 
@@ -8,10 +8,10 @@ use super::{Profile, flamegraph, pprof};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// A picture for a browser.
+    /// A flame graph as an SVG picture.
     #[default]
     Svg,
-    /// Lines of text.
+    /// Lines of text, one for each stack.
     Folded,
     /// The format of `go tool pprof` and of profile collectors.
     Pprof,

@@ -32,7 +32,7 @@ pub fn encode(profile: &Profile) -> Vec<u8> {
 
     let mut out = Message::default();
     out.message(field::SAMPLE_TYPE, &value_type);
-    // A function and the only place in it have the same number: that of its name.
+    // A function has one location, and both have the number of the function's name.
     for (stack, weight) in profile.stacks() {
         let mut sample = Message::default();
         sample.packed(1, stack.iter().rev().map(|name| strings.number(name)));

@@ -27,9 +27,9 @@ impl Unit {
 pub struct Profile {
     /// The unit of the weights.
     pub unit: Unit,
-    /// How much of it one sample stands for.
+    /// The weight that one sample stands for.
     pub period: u64,
-    /// How long it was watched; zero for a picture of a moment.
+    /// How long the process was watched; zero for a snapshot.
     pub duration: Duration,
     /// Weights by stack, the outermost function first.
     stacks: BTreeMap<Vec<String>, u64>,
@@ -47,7 +47,7 @@ impl Profile {
         *sum = sum.saturating_add(weight);
     }
 
-    /// Stacks with their weights, those next to each other that begin with the same functions.
+    /// Stacks with their weights. Stacks that begin with the same functions are next to each other.
     pub fn stacks(&self) -> impl Iterator<Item = (&[String], u64)> {
         self.stacks.iter().map(|(stack, weight)| (stack.as_slice(), *weight))
     }

@@ -21,17 +21,17 @@ use crate::route::route_of;
 /// How much of a result is encoded before the status line is sent.
 const AHEAD_BYTES: usize = 64 << 10;
 
-/// What else is asked of an answer.
+/// Options of an answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted {
-    /// Rows at most.
+    /// Most rows of the answer.
     pub max_rows: Option<u64>,
-    /// How it was made.
+    /// Whether the answer tells how it was computed.
     pub route: bool,
 }
 
 impl Wanted {
-    /// Fails if the answer could not say what is asked of it: only a document of JSON has an end with further fields.
+    /// Fails if the format has no place for the options: only a document of JSON has an end with further fields.
     pub fn check(self, format: Format) -> Result<(), ApiError> {
         let field = if self.route { "route" } else { "max_rows" };
         if format == Format::Json || !(self.route || self.max_rows.is_some()) {
@@ -118,7 +118,7 @@ enum Stage {
 
 struct Producer {
     rows: RowStream,
-    /// The batch being written and the first row of it that is not.
+    /// The batch being written, and its first row that is not written yet.
     batch: Option<(RecordBatch, usize)>,
     encoder: Box<dyn Encode>,
     rows_per_chunk: usize,
@@ -150,9 +150,9 @@ impl Producer {
         Ok(Some(out))
     }
 
-    /// What the end of the answer tells.
+    /// The facts that the end of the answer tells.
     fn summary(&mut self) -> Summary {
-        // Rows are taken until one more than wanted is there, so that the answer knows.
+        // If a row beyond the wanted ones was computed, there are more.
         let more = self.wanted.max_rows.map(|_| self.batch.is_some());
         if self.batch.take().is_some() {
             self.rows.enough();
@@ -161,7 +161,7 @@ impl Producer {
         Summary { rows: self.row_count, elapsed: self.started.elapsed(), tag: None, more, route }
     }
 
-    /// The next rows, at most as many as are encoded at one go; none if those that were wanted have been given.
+    /// The next rows, as many as are encoded at one go; none if there are no more or no more are wanted.
     async fn next_rows(&mut self) -> Result<Option<RecordBatch>, QueryError> {
         let (batch, start) = match self.batch.take() {
             Some(pending) => pending,
@@ -186,7 +186,7 @@ impl Producer {
     }
 }
 
-/// A value or type that the format cannot hold.
+/// The error for a value or type that the format cannot hold.
 fn not_encodable(error: ArrowError) -> QueryError {
     let message = format!("the result cannot be written in this format: {error}");
     QueryError::new(ErrorKind::Data, message)

@@ -87,7 +87,7 @@ fn events(batches: &[RecordBatch]) -> Result<Vec<Event>, ArrowError> {
     Ok(all)
 }
 
-/// The LSN of all its rows; none without rows.
+/// The LSN of a batch, which all its rows have; none without rows.
 fn lsn_of(batch: &RecordBatch) -> Option<u64> {
     batch.column(0).as_primitive::<UInt64Type>().values().first().copied()
 }
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// So many rows that one statement wrote or deleted.
+    /// A batch of `rows` rows that one statement wrote or deleted.
     fn batch(lsn: u64, operation: &str, rows: usize) -> RecordBatch {
         let columns: [(&str, ArrayRef); 3] = [
             ("_lsn", Arc::new(UInt64Array::from(vec![lsn; rows]))),

@@ -13,7 +13,7 @@ use tokio_util::io::{ReaderStream, StreamReader};
 
 /// Shorter bodies are sent as they are.
 const MIN_BYTES: u64 = 1024;
-/// Sent at a time.
+/// Bytes that are compressed and sent at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// How an answer is compressed.
@@ -72,7 +72,7 @@ fn encoded(response: Response, coding: Coding) -> Response {
     };
     head.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(name));
     head.headers.remove(header::CONTENT_LENGTH);
-    // An answer that breaks off stays one: its error ends the body before the coding does.
+    // A body that breaks off stays incomplete: its error ends the stream before the coder can write its end.
     let plain = StreamReader::new(body.into_data_stream().map_err(io::Error::other));
     let body = match coding {
         Coding::Gzip => Body::from_stream(ReaderStream::with_capacity(GzipEncoder::new(plain), PIECE_BYTES)),

@@ -20,11 +20,11 @@ use tokio_util::io::{ReaderStream, StreamReader};
 
 use crate::http::{ApiError, Shared};
 
-/// Good compression makes rows fifty times shorter.
+/// The greatest ratio: good compression makes rows fifty times shorter.
 const MAX_RATIO: u64 = 250;
-/// As much as zstd may look back, which is held: 8 MiB, as RFC 9659 wants it of clients.
+/// The longest window of zstd, which takes memory: 8 MiB, as RFC 9659 asks of clients.
 const ZSTD_WINDOW_LOG: u32 = 23;
-/// Handed on at a time.
+/// Decompressed bytes that are handed on at a time.
 const PIECE_BYTES: usize = 64 << 10;
 const CODINGS: &str = "gzip, zstd";
 
@@ -66,7 +66,7 @@ fn coding(headers: &HeaderMap) -> Result<Option<Coding>, UnknownCoding> {
     }
 }
 
-/// A body is compressed in a way that is not understood, with this name.
+/// The body has a content coding that this server does not know: its name.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UnknownCoding(String);
 
@@ -103,7 +103,7 @@ fn decoder(
     compressed: impl tokio::io::AsyncBufRead + Send + Unpin + 'static,
     coding: Coding,
 ) -> Box<dyn AsyncRead + Send + Unpin> {
-    // Files that are joined are one, as `gzip` and `zstd` have it.
+    // Several compressed files in a row count as one, as the programs `gzip` and `zstd` read them.
     match coding {
         Coding::Gzip => {
             let mut decoder = GzipDecoder::new(compressed);

@@ -1,4 +1,4 @@
-//! The web console: files that were built beforehand and are part of the program. They are public; what they ask for is not.
+//! The web console: files that were built beforehand and are part of the program. The files are public; the data that they load is not.
 
 use axum::Router;
 use axum::body::Body;
@@ -12,7 +12,7 @@ use rust_embed::{EmbeddedFile, RustEmbed};
 use super::compress;
 use crate::http::{ApiError, Shared};
 
-/// What `npm run build` in `console/` has made.
+/// The files that `npm run build` in `console/` has made.
 #[derive(RustEmbed)]
 #[folder = "../../console/dist/"]
 struct Files;
@@ -41,7 +41,7 @@ async fn file(Path(path): Path<String>, headers: HeaderMap) -> Result<Response, 
             let message = format!("there is no `{path}` in this version of the console");
             Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", message).hint("load the page again"))
         }
-        // The page itself finds out what is meant.
+        // The page itself reads the path.
         _ => Ok(index(&headers)),
     }
 }
@@ -59,7 +59,7 @@ fn respond(file: EmbeddedFile, is_hashed: bool, asked: &HeaderMap) -> Response {
     let tag = format!("\"{digest}\"");
     let caching = if is_hashed { "public, max-age=31536000, immutable" } else { "no-cache" };
     let is_known = asked.get_all(header::IF_NONE_MATCH).iter().any(|known| {
-        // A proxy that compressed the answer has made the tag a weak one.
+        // A proxy that compressed the answer has made the tag a weak one, with `W/` in front.
         known
             .to_str()
             .is_ok_and(|known| known.split(',').any(|one| one.trim().trim_start_matches("W/") == tag))
@@ -74,7 +74,7 @@ fn respond(file: EmbeddedFile, is_hashed: bool, asked: &HeaderMap) -> Response {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     for (name, value) in [(header::CONTENT_TYPE, file.metadata.mimetype()), (header::ETAG, &tag)] {
-        // Both are plain text.
+        // Both values are plain ASCII, so that they are valid headers.
         if let Ok(value) = HeaderValue::from_str(value) {
             headers.insert(name, value);
         }

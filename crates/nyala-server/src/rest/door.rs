@@ -26,7 +26,7 @@ impl HttpDoor {
         Self::at(Listen::http(&common.config), "http", common, router).await
     }
 
-    /// Binds the address of Kylin's API; none if there is none to listen on.
+    /// Binds the address of Kylin's API; none if it has no port of its own.
     pub async fn bind_kylin(common: &Common) -> Result<Option<Self>, ServeError> {
         match Listen::kylin(&common.config) {
             Some(listen) => Self::at(listen, "kylin", common, kylin_router).await.map(Some),

@@ -1,4 +1,4 @@
-//! What requests of the API pass before their handlers, and answers after them.
+//! Checks that requests of the API pass before their handlers, and steps that answers pass after them.
 //!
 //! It is one layer: each layer of axum copies the layers within it for each request, and moves request and answer through futures of its own.
 //! The routes of queries have no layer at all: their handlers call [`answered`] themselves.
@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use super::{compressed, whole};
 use crate::http::{Peer, Shared, login, origin};
 
-/// For routes that need a login.
+/// The layer of routes that need a login.
 pub async fn with_login(
     State(shared): State<Shared>,
     ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
@@ -38,7 +38,7 @@ pub async fn answered<F: Future<Output = Response>>(
     counted(started, whole::for_version(version, answer).await)
 }
 
-/// For routes without a login.
+/// The layer of routes without a login.
 pub async fn without_login(State(shared): State<Shared>, request: Request, next: Next) -> Response {
     let (started, version) = (Instant::now(), request.version());
     let answer = match origin::check(&shared, &request) {
@@ -48,14 +48,14 @@ pub async fn without_login(State(shared): State<Shared>, request: Request, next:
     counted(started, whole::for_version(version, answer).await)
 }
 
-/// The request as handlers take it, or the answer that refuses it.
+/// The request, ready for its handler, or the answer that refuses it.
 async fn let_in(shared: &Shared, mut request: Request, peer: SocketAddr) -> Result<Request, Response> {
     origin::check(shared, &request).map_err(IntoResponse::into_response)?;
     login::let_in(shared, &mut request, peer).await.map_err(IntoResponse::into_response)?;
     compressed::decompressed(request, shared).map_err(IntoResponse::into_response)
 }
 
-/// Counts the request by its status, and the time until that was known.
+/// Counts the request by its status, with the time until the status was known.
 fn counted(started: Instant, response: Response) -> Response {
     crate::metrics::http_request(response.status().as_u16(), started.elapsed());
     response

@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it should be sent queries.
+//! Health checks: whether the process lives, and whether clients should send it queries.
 
 use std::time::Duration;
 

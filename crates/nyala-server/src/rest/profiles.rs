@@ -13,9 +13,9 @@ use serde::Deserialize;
 use crate::http::{ApiError, Caller, Shared};
 use crate::profile::{CpuRequest, Format, Profile, ProfileError, cpu, heap};
 
-/// Longer ones would hold up the next profile.
+/// Longest profile: while one is taken, no other can be.
 const MAX_SECONDS: u32 = 60;
-/// More often than this the profile would mostly see itself.
+/// Most samples a second: a profile with more would mostly see itself.
 const MAX_FREQUENCY: u32 = 999;
 
 /// The query parameters of a CPU profile.

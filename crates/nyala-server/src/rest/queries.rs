@@ -56,11 +56,11 @@ async fn answer(
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
-    /// The node that runs it; without it, this one.
+    /// The node that runs the query; without it, this node.
     node: Option<String>,
 }
 
-/// A statement of this node that runs or ended lately: how far it is, and how it is answered.
+/// A statement of this node that runs or ended lately, with its progress and route.
 pub async fn one(
     State(shared): State<Shared>,
     Caller(options): Caller,

@@ -38,7 +38,7 @@ async fn query(shared: &Shared, request: Request) -> Result<Response, ApiError> 
     let coding = Coding::of(request.headers());
     let body = Bytes::from_request(request, &()).await;
     let started = Instant::now();
-    // A refusal before the body is read would end the connection, maybe before the client has seen it.
+    // A refusal before the body is read would end the connection, maybe before the client has seen the answer.
     let format = format?;
     is_json?;
     let body = body.map_err(|rejection| unreadable_body(&rejection, shared.max_body_bytes))?;
@@ -61,7 +61,7 @@ async fn query(shared: &Shared, request: Request) -> Result<Response, ApiError> 
     Ok(with_coding(coding, respond(answer, format, wanted, started).await?))
 }
 
-/// What a link asks.
+/// The query parameters of a link.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
@@ -73,11 +73,11 @@ pub struct Link {
     route: bool,
     /// The name of a format, for programs that cannot send headers.
     format: Option<String>,
-    /// The name of the application in lists and logs, for the same programs.
+    /// The name of the application in lists and logs, for programs that cannot send headers.
     application: Option<String>,
 }
 
-/// `GET /api/v1/query`: an answer behind a link. It changes nothing: browsers follow links of other sites, and look ahead.
+/// `GET /api/v1/query`: an answer behind a link. The statement must change nothing: browsers follow links of other sites, and load links ahead.
 pub async fn linked(
     State(shared): State<Shared>,
     ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
@@ -173,7 +173,7 @@ pub async fn respond(
         Answer::Done(done) => body::of_completion(done.tag, done.rows, format, started),
     };
     let content_type = HeaderValue::from_static(format.media_type());
-    // Results are of one moment, and may be large.
+    // Caches must not keep an answer: it is of one moment, and may be large.
     let headers =
         [(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     let mut response = (headers, body?).into_response();

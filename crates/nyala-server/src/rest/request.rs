@@ -26,10 +26,10 @@ pub struct QueryRequest {
     /// Rows to send at most; the answer then tells whether there are more.
     #[serde(default)]
     pub max_rows: Option<u64>,
-    /// Whether the answer tells how it was made.
+    /// Whether the answer tells how it was computed.
     #[serde(default)]
     pub route: bool,
-    /// The name of the client's application in lists and logs; without it, that of the request's headers.
+    /// The name of the client's application in lists and logs; without it, the name in the request's headers.
     #[serde(default)]
     pub application: Option<String>,
 }

@@ -22,7 +22,7 @@ const FORMATS: [&str; 4] = [
     "application/vnd.apache.parquet",
 ];
 
-/// Most bytes that are read behind a failure, how long that may take, and how long the next of them may be awaited.
+/// Most bytes that are read after a failure, the longest time for them, and the longest wait for the next ones.
 const MAX_REST_BYTES: usize = 64 << 20;
 const MAX_REST: Duration = Duration::from_secs(10);
 const MAX_PAUSE: Duration = Duration::from_millis(500);
@@ -80,7 +80,7 @@ pub async fn load(
     let load = match Load::begin(session, request).await {
         Ok(load) => load,
         Err(error) => {
-            // A client that waits to be told to send is not told so for rows that are refused.
+            // A client with `Expect: 100-continue` waits to be told to send, and is not told so for rows that are refused.
             if !headers.contains_key(header::EXPECT) {
                 read_rest(&mut bytes).await;
             }
@@ -113,8 +113,8 @@ async fn written(mut load: Load, whole: bool, bytes: &mut BodyDataStream) -> Res
     Ok(load.finish().await?)
 }
 
-/// Reads the rest of the body of a load that has failed. If the connection were closed while its client still sends, it would be reset,
-/// and many clients would report that and not the answer.
+/// Reads the rest of the body of a load that has failed. If the server closed the connection while the client still sends, the connection
+/// would be reset, and many clients would report that and not the answer.
 async fn read_rest(bytes: &mut BodyDataStream) {
     let read = async {
         let mut left = MAX_REST_BYTES;
@@ -125,7 +125,7 @@ async fn read_rest(bytes: &mut BodyDataStream) {
             }
         }
     };
-    // A client that takes longer is answered all the same.
+    // A client that takes longer gets its answer all the same.
     tokio::time::timeout(MAX_REST, read).await.unwrap_or_default();
 }
 

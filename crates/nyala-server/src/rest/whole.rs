@@ -1,5 +1,5 @@
 //! Answers for clients of HTTP/1.0, and for proxies that speak it to servers. There the end of the connection is
-//! the end of the answer, so that a truncated answer would look whole. So it is gathered before it is sent.
+//! the end of the answer, so that a truncated answer would look whole. So an answer is gathered before it is sent.
 
 use std::error::Error;
 
@@ -16,7 +16,7 @@ const WHOLE_BYTES: usize = 64 << 20;
 
 /// The answer as a client of this version can be given it.
 pub async fn for_version(version: Version, response: Response) -> Response {
-    // Events come as long as the client likes, each of them whole.
+    // Events may come without end, and each is sent whole.
     if version >= Version::HTTP_11 || is_stream_of_events(response.headers()) {
         return response;
     }

@@ -1,4 +1,4 @@
-//! Rows that have columns already, as the table has them.
+//! Batches with columns, cast to the columns of the table.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const MAX_PLAIN_BYTES: u64 = 512 << 20;
 /// Memory of a value of variable width, besides its bytes.
 const REFERENCE_BYTES: usize = 16;
 
-/// The columns by their names, as the table has them.
+/// The columns of the batch, matched by their names and cast to the types of the table.
 pub fn conform(batch: &RecordBatch, target: &mut Target) -> Result<RecordBatch, QueryError> {
     let names: Vec<String> = batch.schema().fields().iter().map(|field| field.name().clone()).collect();
     let schema = target.columns(&names)?;

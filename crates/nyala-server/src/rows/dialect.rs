@@ -7,11 +7,11 @@ use nyala_engine::{ErrorKind, QueryError};
 /// How records and fields are told apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dialect {
-    /// Between fields.
+    /// Stands between fields.
     pub(super) delimiter: u8,
-    /// Around fields; without, backslashes escape.
+    /// Stands around fields. Without a quote, backslashes escape.
     pub(super) quote: Option<u8>,
-    /// Before a quote within quotes.
+    /// Stands before a quote within quotes.
     pub(super) escape: u8,
     /// An unquoted field with this text is NULL.
     pub(super) null: Vec<u8>,
@@ -77,7 +77,7 @@ impl Dialect {
         }
     }
 
-    /// Why rows that are written in this way could not be read again, if so. These are the rules of PostgreSQL.
+    /// Why rows in this dialect could not be read again, if so. These are the rules of PostgreSQL.
     fn conflict(&self) -> Option<String> {
         let delimiter = char::from(self.delimiter);
         let escapes = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"\\.".contains(&byte);
@@ -101,7 +101,7 @@ impl Dialect {
         }
     }
 
-    /// Between fields.
+    /// The byte between fields.
     pub fn delimiter(&self) -> u8 {
         self.delimiter
     }
@@ -116,7 +116,7 @@ impl Dialect {
         self.header
     }
 
-    /// Appends a field so that reading it gives it again; none is NULL.
+    /// Appends a field so that a reader gets it back; none is NULL.
     pub fn write(&self, field: Option<&[u8]>, force_quote: bool, out: &mut BytesMut) {
         match (field, self.quote) {
             (None, _) => out.extend_from_slice(&self.null),

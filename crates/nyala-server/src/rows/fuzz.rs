@@ -1,4 +1,4 @@
-//! Mutants of bodies of every format, shown to the decoders as a load shows them bytes.
+//! Mutants of bodies of every format, which decoders get in pieces, as from a load.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::MEMORY;
 const PIECE_BYTES: usize = 997;
 /// Batches of the corpus have a few kilobytes.
 const LIMIT_BYTES: usize = 16 << 20;
-/// Rows that few bytes can stand for are not counted to their end.
+/// Counting stops here: few bytes can stand for any number of rows.
 const MAX_ROWS: usize = 1 << 20;
 
 fn table() -> SchemaRef {

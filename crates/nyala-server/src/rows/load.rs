@@ -48,7 +48,7 @@ impl RowFormat {
     }
 }
 
-/// Bytes of one format to rows.
+/// Decodes bytes of one format into rows.
 pub trait Decode: Send {
     /// Takes bytes, and gives the rows that are whole by now, or some of them: called without bytes until it gives nothing, because
     /// few bytes can hold many rows, which must not be in memory all at once.
@@ -73,7 +73,7 @@ pub struct Target {
     ingest: Option<Ingest>,
 }
 
-/// The table with the columns.
+/// Where the columns of rows come from.
 enum Table {
     Live {
         session: Arc<Session>,
@@ -91,8 +91,8 @@ impl Target {
         Self { table: Table::MadeUp(schema), named: Vec::new(), label: None, at_once: false, ingest: None }
     }
 
-    /// The rows have columns of these names, or if there are none, those of the statement, or all. Said again for every
-    /// batch, and the same each time.
+    /// The columns of the table for rows with columns of these names. Without names they are the statement's columns, or all. Decoders ask for
+    /// every batch, always with the same names.
     pub(crate) fn columns(&mut self, names: &[String]) -> Result<SchemaRef, QueryError> {
         #[cfg(test)]
         if let Table::MadeUp(schema) = &self.table {
@@ -100,7 +100,7 @@ impl Target {
         }
         let ingest = match self.ingest.take() {
             Some(ingest) => ingest,
-            // The statement's list counts, where there is one: a header is only passed over then.
+            // The statement's list of columns counts, if there is one: then a header is only skipped.
             None if !self.named.is_empty() => self.begin(&self.named)?,
             None => self.begin(names)?,
         };
@@ -139,7 +139,7 @@ fn made_up_columns(schema: &SchemaRef, names: &[String]) -> Result<SchemaRef, Qu
 
 /// The request for a load.
 pub struct LoadRequest {
-    /// As it is listed while it runs.
+    /// The text that the load is listed under while it runs.
     pub text: String,
     /// The table: `name` or `schema.name`.
     pub table: String,
@@ -151,14 +151,14 @@ pub struct LoadRequest {
     pub max_rejects: u64,
     /// A load with this label is done only once.
     pub label: Option<String>,
-    /// Whether it is one statement, so that all rows are written or none. With a label it always is.
+    /// Whether the load is one statement, so that all rows are written or none. A load with a label always is.
     pub at_once: bool,
 }
 
 /// The result of a load.
 #[derive(Debug)]
 pub struct Loaded {
-    /// How much was written, and when.
+    /// Counts of rows, and the LSN at which they were written.
     pub done: Ingested,
     /// The first rows that were left out.
     pub rejects: Vec<Reject>,
@@ -175,7 +175,7 @@ pub struct Load {
     known: Option<Ingested>,
 }
 
-/// The state of decoding, moved to a thread that may compute.
+/// The state of decoding, which moves to a blocking thread and back.
 struct Parts {
     decoder: Box<dyn Decode>,
     target: Target,
@@ -194,7 +194,7 @@ impl Load {
             let at_once = at_once || label.is_some();
             let table = Table::Live { session, name: table };
             let target = Target { table, named, label, at_once, ingest: None };
-            // A load that is not allowed is refused before a row is read.
+            // A load without the needed privileges is refused before a row is read.
             let begun = loading.within(async {
                 let mut ingest = target.begin(&target.named)?;
                 Ok((ingest.schema().fields().len(), ingest.known().await?))
@@ -206,7 +206,7 @@ impl Load {
         .boxed()
     }
 
-    /// Number of columns that rows have, if they do not say it themselves.
+    /// Number of columns that rows have, unless their format names them.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -221,7 +221,7 @@ impl Load {
         self.loading.client(next).await
     }
 
-    /// Takes bytes; waits while too many rows are on their way.
+    /// Takes bytes; waits while too many rows are on their way to the table.
     pub fn push<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), QueryError>> {
         async move {
             if self.known.is_some() {
@@ -237,7 +237,7 @@ impl Load {
         .boxed()
     }
 
-    /// Writes the remaining rows and waits until all are as durable as the table wants it.
+    /// Writes the remaining rows, and waits until all rows are as durable as the table asks for.
     pub fn finish(mut self) -> BoxFuture<'static, Result<Loaded, QueryError>> {
         async move {
             if let Some(done) = self.known {
@@ -255,7 +255,7 @@ impl Load {
             let done = self.loading.within(async {
                 let ingest = match target.ingest.take() {
                     Some(ingest) => ingest,
-                    // No rows came, and the label must record that too.
+                    // No rows came, and the label must be recorded all the same.
                     None => target.begin(&target.named)?,
                 };
                 ingest.finish(rejects.count, &deadline).await
@@ -268,7 +268,7 @@ impl Load {
         .boxed()
     }
 
-    /// Decodes bytes, a part of their rows after the other.
+    /// Decodes bytes, and hands over their rows part by part.
     async fn decode(&mut self, chunk: Vec<u8>) -> Result<(), QueryError> {
         let first =
             self.work(move |parts| parts.decoder.decode(&chunk, &mut parts.target, &mut parts.rejects));
@@ -309,7 +309,7 @@ impl Load {
     }
 }
 
-/// Turns a library's panic into an error: checks before it may let a case pass that it did not expect.
+/// Turns a panic of a library into an error, because the checks before it may let a case pass that it does not expect.
 pub fn caught<T>(decode: impl FnOnce() -> Result<T, QueryError>) -> Result<T, QueryError> {
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| {
         let message = "the body cannot be decoded: it is damaged, or of another format";

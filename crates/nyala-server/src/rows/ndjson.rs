@@ -14,12 +14,12 @@ use super::ndjson_fault::reject;
 use super::rejects::{Reject, Rejects};
 use super::uuids;
 
-/// Lines are decoded together up to about this size.
+/// Lines are decoded together, up to blocks of about this size.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Rows of a batch, and values of one, that the decoder makes room for.
+/// Most rows of a batch, and most values, that the decoder allocates room for.
 const MAX_BATCH_ROWS: usize = 8192;
 const MAX_ROOM: usize = 1 << 20;
-/// A longer line is refused.
+/// Longest line.
 const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// Decodes lines as they come.
@@ -96,7 +96,7 @@ impl NdJson {
             }
             match decode_known(line, schema) {
                 Ok(batch) => batches.extend(batch),
-                // Nobody is told where the fault of this row is.
+                // This row's reason is not shown, so that its fault need not be found.
                 Err(_) if !rejects.tells_next() => {
                     rejects.add(Reject { line: at, column: None, reason: String::new() })?;
                 }
@@ -107,7 +107,7 @@ impl NdJson {
     }
 }
 
-/// A name that the table does not have is a mistake, and not ignored.
+/// Decodes lines, and refuses names that the table does not have: such a name is a mistake.
 fn decode_known(block: &[u8], schema: &SchemaRef) -> Result<Vec<RecordBatch>, ArrowError> {
     decode(block, schema, true)
 }
@@ -137,7 +137,7 @@ fn decode(block: &[u8], schema: &SchemaRef, only_known: bool) -> Result<Vec<Reco
     }
 }
 
-/// The values of texts that were read as such.
+/// Casts the columns that were read as texts to the types of the table.
 fn settle(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, QueryError> {
     let between = Schema::new(schema.fields().iter().map(uuids::as_text).collect::<Vec<_>>());
     let batch = settled(batch, &Arc::new(between))?;
@@ -149,13 +149,13 @@ fn settle(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, QueryE
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
-/// Integers are read as texts, because Arrow cuts their fractions, and UUIDs, because Arrow knows none.
+/// The types that lines are decoded to: integers as texts, because Arrow cuts their fractions, and UUIDs as texts, because Arrow has none.
 fn read_as(schema: &SchemaRef) -> Schema {
     let fields = schema.fields().iter().map(|field| as_texts(&uuids::as_text(field)));
     Schema::new(fields.collect::<Vec<_>>())
 }
 
-/// The decoder makes room for so many rows before it has seen any, even if all lines are empty.
+/// Most rows of a batch: the decoder allocates room for as many before it has seen any, even if all lines are empty.
 fn batch_rows(schema: &SchemaRef) -> usize {
     (MAX_ROOM / schema.fields().len().max(1)).clamp(1, MAX_BATCH_ROWS)
 }

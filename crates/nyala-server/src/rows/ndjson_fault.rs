@@ -1,4 +1,4 @@
-//! Where a line of NDJSON that was refused has its fault.
+//! Finds the fault in a line of NDJSON that was refused.
 //!
 //! The decoder tells of a value that it cannot read, but not always of which column. A line is decoded again with ever
 //! fewer columns until one is left, so that a wide table costs a logarithm of its columns and not all of them.
@@ -14,16 +14,16 @@ use serde_json::Deserializer;
 
 use super::rejects::{Reject, shorten};
 
-/// Decodes a line into columns; names that are none of theirs are passed over.
+/// Decodes a line into columns; names of other columns are ignored.
 pub type Decode = fn(&[u8], &SchemaRef) -> Result<Vec<RecordBatch>, ArrowError>;
 
-/// The rejection of the line with this number, of which `error` was told.
+/// The reject for the line with this number. `error` is the error that its block gave.
 pub fn reject(at: u64, line: &[u8], schema: &SchemaRef, error: &ArrowError, decode: Decode) -> Reject {
     let plain = |column, reason: &str| Reject { line: at, column, reason: shorten(reason) };
     match names(line, schema) {
         Names::Known => {}
         Names::Unknown(name) => return plain(Some(name), "the table has no such column"),
-        // Not one object: no column is at fault.
+        // The line is not one object, so that no column is at fault.
         Names::None => return plain(None, &reason_of(error, "")),
     }
     match column(line, schema, decode) {
@@ -35,7 +35,7 @@ pub fn reject(at: u64, line: &[u8], schema: &SchemaRef, error: &ArrowError, deco
     }
 }
 
-/// The first column that cannot be decoded, and why; none if each can.
+/// The first column that cannot be decoded, and its error; none if each one can.
 fn column(line: &[u8], schema: &SchemaRef, decode: Decode) -> Option<(String, ArrowError)> {
     let first = |count: usize| {
         let columns: Vec<usize> = (0..count).collect();
@@ -55,7 +55,7 @@ fn column(line: &[u8], schema: &SchemaRef, decode: Decode) -> Option<(String, Ar
     Some((column, error))
 }
 
-/// The decoder's words, without those that say again where the fault is.
+/// The decoder's message, without the name of the column in front.
 fn reason_of(error: &ArrowError, column: &str) -> String {
     let text = match error {
         ArrowError::JsonError(text) => text.clone(),
@@ -68,9 +68,9 @@ fn reason_of(error: &ArrowError, column: &str) -> String {
 /// The names in a line.
 #[derive(Debug, PartialEq, Eq)]
 enum Names {
-    /// All are columns of the table.
+    /// All names are columns of the table.
     Known,
-    /// The first that is none.
+    /// The first name that is no column of the table.
     Unknown(String),
     /// The line is not one object.
     None,

@@ -26,12 +26,12 @@ use super::parquet_file::{BATCH_ROWS, unreadable};
 const TAIL_BYTES: usize = 8;
 /// Bytes that the reader may hold at once: a page and a dictionary of each column, or a batch of rows.
 const MAX_HELD_BYTES: usize = 256 << 20;
-/// Values of a column of lists in one row group. One row may be all of them.
+/// Most values of a column of lists in one row group. One row may hold all of them.
 const MAX_LIST_VALUES: usize = 16 << 20;
 const MAX_COLUMNS: usize = 10_000;
 
-/// The metadata of a file with only readable pages. Texts and bytes are read as views: values of a dictionary
-/// would each be copied otherwise, a megabyte a row.
+/// The metadata of a file whose pages can all be read. Texts and bytes are read as views: otherwise each row would get a copy of
+/// its value in the dictionary, which may have a megabyte.
 pub fn checked_metadata(file: &Bytes) -> Result<ArrowReaderMetadata, QueryError> {
     let footer = footer_of(file).ok_or_else(|| unreadable("it does not end as Parquet files do"))?;
     check_footer(footer).map_err(unreadable)?;
@@ -127,7 +127,7 @@ fn check_within(
     Ok(check.entries())
 }
 
-/// Programs that use Arrow write its types into the file, as text.
+/// Checks the Arrow schema that programs with Arrow write into the file, as text.
 fn check_arrow_types(metadata: &ParquetMetaData) -> Result<(), QueryError> {
     let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
     for text in pairs.filter(|pair| pair.key == ARROW_SCHEMA_META_KEY).filter_map(|pair| pair.value.as_ref())
@@ -138,8 +138,8 @@ fn check_arrow_types(metadata: &ParquetMetaData) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// The same column with views in the place of texts and bytes, and values in the place of dictionaries: their reader takes
-/// any index.
+/// The field with views in place of texts and bytes, and values in place of dictionaries: the reader of dictionaries does not check
+/// their keys.
 fn viewed(field: &FieldRef) -> FieldRef {
     let data_type = match field.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,

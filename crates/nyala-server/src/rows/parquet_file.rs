@@ -13,11 +13,11 @@ use super::rejects::Rejects;
 /// Most rows that are decoded at a time: a few bytes can stand for any number of rows.
 pub const BATCH_ROWS: usize = 1024;
 
-/// A Parquet file. Its directory is at its end, so that all of it must be there first.
+/// A Parquet file. Its footer is at its end, so that all of it must be there first.
 pub struct ParquetFile {
     bytes: Vec<u8>,
     limit_bytes: usize,
-    /// Once all of it is there.
+    /// The reader, once the whole file is there.
     reader: Option<ParquetRecordBatchReader>,
 }
 

@@ -1,4 +1,4 @@
-//! How many bytes the values of an array have, each written out.
+//! Bytes that the values of an array would take, each written out.
 //!
 //! Values of a dictionary, runs of equal values, and views may all refer to the same bytes: a megabyte of keys and one text of a
 //! megabyte are a terabyte of texts.
@@ -6,19 +6,19 @@
 use arrow::array::{Array, AsArray, GenericByteViewArray, GenericListViewArray, OffsetSizeTrait};
 use arrow::datatypes::{ByteViewType, DataType};
 
-/// A length, an offset, or a view.
+/// Bytes of a length, an offset, or a view.
 const REFERENCE_BYTES: u64 = 16;
 
-/// Bytes of all values.
+/// Bytes of all values of an array.
 pub fn plain_bytes(array: &dyn Array) -> u64 {
     Sizes::of(array).between(0, array.len())
 }
 
 /// Sizes of the values of an array.
 enum Sizes {
-    /// All of them alike.
+    /// All values have this size.
     Each(u64),
-    /// The sum of those before each, and of all at the end.
+    /// The sum of the sizes before each value, and the sum of all at the end.
     Before(Vec<u64>),
 }
 
@@ -101,12 +101,12 @@ impl Sizes {
                 let keys = dictionary.normalized_keys();
                 Self::sum(keys.into_iter().map(|key| values.between(key, key + 1)))
             }
-            // Each is null.
+            // Without values in the dictionary, every row is null.
             None => Self::Each(REFERENCE_BYTES),
         }
     }
 
-    /// As if each value were the largest.
+    /// Counts each value of a run-end encoded array with the size of the largest.
     fn of_runs(array: &dyn Array) -> Self {
         let values = array.as_any_ree_opt().map(|runs| runs.values());
         let most = values.map(|values| {

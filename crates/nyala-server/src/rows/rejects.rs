@@ -11,7 +11,7 @@ const VALUE_CHARS: usize = 80;
 /// A row that was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reject {
-    /// Where it begins, counted from 1.
+    /// The line on which the row begins, counted from 1.
     pub line: u64,
     /// The column with the error, if it is in one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,24 +24,24 @@ pub struct Reject {
 #[derive(Debug)]
 pub struct Rejects {
     most: u64,
-    /// Whether all rows are written or none.
+    /// Whether all rows of the load are written or none.
     whole: bool,
     pub count: u64,
     pub shown: Vec<Reject>,
 }
 
 impl Rejects {
-    /// So many rows may be left out of a load that is done as a `whole`, or not.
+    /// Allows `most` rows to be left out of a load. `whole` tells whether it writes all rows or none.
     pub fn at_most(most: u64, whole: bool) -> Self {
         Self { most, whole, count: 0, shown: Vec::new() }
     }
 
-    /// Whether anybody is told of the next row: it is one of those that are shown, or ends the load.
+    /// Whether the reason of the next row is shown: it is among the first ones, or ends the load.
     pub(super) fn tells_next(&self) -> bool {
         self.count >= self.most || self.shown.len() < SHOWN
     }
 
-    /// Takes note of a row; an error beyond the limit.
+    /// Notes a row that was left out; an error if there are more than allowed.
     pub(super) fn add(&mut self, reject: Reject) -> Result<(), QueryError> {
         self.count += 1;
         if self.count > self.most {
@@ -61,7 +61,7 @@ impl Rejects {
                     "rows before it may have been written; correct the row and load all again, which replaces them"
                 }
             };
-            // A value that cannot be read, or a line that has not as many as there are columns.
+            // A value that cannot be read, or a line with another number of values than there are columns.
             let state = if reject.column.is_some() { "22P02" } else { "22P04" };
             let error = QueryError { sqlstate: Some(state), ..QueryError::new(ErrorKind::Data, message) };
             return Err(error.hint(hint));
@@ -73,7 +73,7 @@ impl Rejects {
     }
 }
 
-/// A value as it is shown, not all of it if it is long.
+/// The beginning of a value, as much as is shown.
 pub fn shorten(value: &str) -> String {
     match value.char_indices().nth(VALUE_CHARS) {
         Some((end, _)) => format!("{}…", value.get(..end).unwrap_or_default()),

@@ -1,4 +1,4 @@
-//! Bytes to records to fields.
+//! Cuts bytes into records, and records into fields.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use super::dialect::Dialect;
 /// A longer record is refused: most likely it has an open quote.
 const MAX_RECORD_BYTES: usize = 64 << 20;
 
-/// No table has so many columns. Fields take more room than the delimiters between them, so the rest of such a record is not
-/// taken apart.
+/// Most fields of a record: no table has so many columns. Fields take more memory than their delimiters, so the rest of such a record is
+/// not taken apart.
 const MAX_FIELDS: usize = 1 << 16;
 
-/// A field: its bytes, or none for no value.
+/// A field: its bytes; none for NULL.
 pub type Field<'a> = Option<Cow<'a, [u8]>>;
 
 /// Takes a record: the line it begins on, and its fields.
@@ -25,7 +25,7 @@ pub struct Splitter {
     dialect: Dialect,
     /// The beginning of an incomplete record.
     rest: Vec<u8>,
-    /// Where the search for its end goes on.
+    /// Where the search for the end of the incomplete record goes on.
     seen: Seen,
     /// Line on which the next record begins.
     line: u64,
@@ -33,7 +33,7 @@ pub struct Splitter {
     ended: bool,
 }
 
-/// How far a record has been looked at without finding its end. A long one comes in many pieces, and each is looked at once.
+/// How far a record was searched without finding its end. A long record comes in many pieces, and each piece is searched once.
 #[derive(Debug, Default, Clone, Copy)]
 struct Seen {
     bytes: usize,

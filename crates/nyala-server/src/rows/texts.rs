@@ -1,4 +1,4 @@
-//! Fields that are texts, as values of the columns' types.
+//! Converts fields that are texts to values of the columns' types.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub struct Texts {
 struct Gathered {
     /// Columns of the rows, once they are known.
     schema: Option<SchemaRef>,
-    /// Of times that tell none.
+    /// The zone of times that name none.
     zone: Option<Tz>,
     header: bool,
     columns: Vec<StringBuilder>,
@@ -42,7 +42,7 @@ struct Gathered {
 }
 
 impl Texts {
-    /// `schema` are the columns if the statement named them; else a header does, or all are there.
+    /// A decoder without columns yet: the header, the statement or the table tells them.
     pub(super) fn new(dialect: Dialect) -> Self {
         let (columns, lines) = (Vec::new(), Vec::new());
         let gathered = Gathered { schema: None, zone: None, header: dialect.header, columns, lines };
@@ -157,7 +157,7 @@ impl Gathered {
     }
 }
 
-/// The same columns, all of them nullable: the table itself checks NOT NULL.
+/// The columns, all of them nullable: the table itself checks NOT NULL.
 fn all_nullable(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
     Arc::new(arrow::datatypes::Schema::new(fields.collect::<Vec<_>>()))
@@ -180,7 +180,7 @@ fn convert(texts: &StringArray, data_type: &DataType, zone: Option<Tz>) -> Resul
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let cast = |data_type: &DataType| cast_with_options(texts, data_type, &options);
     match data_type {
-        // Arrow takes the zone of the column for that of the session, and moves times on a clock whose zone means nothing.
+        // Arrow would read a text without a zone in the zone of the column, and shift a time by its zone even if the column has none.
         DataType::Timestamp(_, of_column) => {
             let zone = zone.or_else(|| "UTC".parse().ok()).filter(|_| of_column.is_some());
             let moment = |text: &str| timestamp_of(text, zone.as_ref());
@@ -220,7 +220,7 @@ fn convert(texts: &StringArray, data_type: &DataType, zone: Option<Tz>) -> Resul
     }
 }
 
-/// The values as they are read, and where a text is written in another way, those that `others` knows.
+/// The values that `read` finds in texts. If it cannot read a text, the value is taken from `others`.
 fn read<T: ArrowPrimitiveType>(
     texts: &StringArray,
     read: impl Fn(&str) -> Option<T::Native>,
@@ -235,7 +235,7 @@ fn read<T: ArrowPrimitiveType>(
     Ok(PrimitiveArray::<T>::from_iter(values.iter().zip(others).map(|(value, other)| value.or(other))))
 }
 
-/// The values, and those of texts that are written in other ways.
+/// `values`, and where a text gave none, the value that `read` finds in it.
 fn or_read<T: ArrowPrimitiveType>(
     values: &PrimitiveArray<T>,
     texts: &StringArray,
@@ -248,7 +248,7 @@ fn or_read<T: ArrowPrimitiveType>(
     PrimitiveArray::<T>::from_iter(both.map(|(value, text)| value.or_else(|| text.and_then(&read))))
 }
 
-/// `\x` and hexadecimal digits, or the bytes of the text.
+/// The bytes behind `\x` in hexadecimal digits, or the bytes of the text itself.
 fn binary(text: &str) -> Option<Vec<u8>> {
     let Some(digits) = text.strip_prefix("\\x") else { return Some(text.as_bytes().to_vec()) };
     let digits: Option<Vec<u32>> = digits.chars().map(|c| c.to_digit(16)).collect();
@@ -282,7 +282,7 @@ mod tests {
         let texts = [Some("2024-01-05 10:00:00"), Some("2024-01-05 15:00:00+05"), None];
         assert_eq!(micros(texts, Some("UTC"), Some("Asia/Kolkata")), [half_past_four, ten, None]);
         assert_eq!(micros(texts, Some("UTC"), None), [ten, ten, None]);
-        // The zone of a time on a clock means nothing, and what is no time is left out.
+        // A zone in the text of a time without a zone means nothing; a text that is no time is left out.
         let texts = [Some("2024-01-05 10:00:00"), Some("2024-01-05 10:00:00+05"), Some("soon")];
         assert_eq!(micros(texts, None, Some("Asia/Kolkata")), [ten, ten, None]);
     }

@@ -7,7 +7,7 @@ use pgwire::api::Type;
 use crate::pgwire::errors::{Failure, sqlstate};
 use crate::pgwire::values::parameters::{self, Zone};
 
-/// The literals of an EXECUTE.
+/// The values of an EXECUTE, from the literals in its text.
 pub fn argument_values(
     types: &[Type],
     arguments: &[Expr],

@@ -19,9 +19,9 @@ pub enum Discarded {
     All,
     /// Temporary tables.
     Temporary,
-    /// What the engine forgets by itself.
+    /// Cached plans, which the engine drops by itself.
     Plans,
-    /// There are none.
+    /// Sequences, of which Nyala has none.
     Sequences,
 }
 
@@ -41,11 +41,11 @@ pub enum Command {
     Set(Vec<Assignment>),
     Show(String),
     ShowAll,
-    /// One setting, or all.
+    /// RESET of one setting, or of all.
     Reset(Option<String>),
     /// `DISCARD`
     Discard(Discarded),
-    /// One prepared statement, or all.
+    /// DEALLOCATE of one prepared statement, or of all.
     Deallocate(Option<String>),
     Declare {
         cursor: String,
@@ -59,7 +59,7 @@ pub enum Command {
         step: Step,
         moves: bool,
     },
-    /// One cursor, or all.
+    /// CLOSE of one cursor, or of all.
     Close(Option<String>),
     Prepare {
         name: String,
@@ -72,7 +72,7 @@ pub enum Command {
     },
     CopyOut(Box<CopyOut>),
     Listen(String),
-    /// One channel, or all.
+    /// UNLISTEN of one channel, or of all.
     Unlisten(Option<String>),
     Notify {
         channel: String,
@@ -80,18 +80,18 @@ pub enum Command {
     },
 }
 
-/// One SET.
+/// One setting and the value that a statement gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     pub name: String,
     /// None means the default.
     pub value: Option<String>,
-    /// Whether it ends with the transaction.
+    /// Whether the value ends with the transaction.
     pub local: bool,
 }
 
 impl Command {
-    /// Recognises a command. None means that the statement is the engine's.
+    /// Recognises a command. None means that the engine runs the statement.
     ///
     /// # Errors
     /// A form of a command that the door does not support.
@@ -103,7 +103,7 @@ impl Command {
         }
     }
 
-    /// Whether it may run in a failed transaction block.
+    /// Whether the command may run in a failed transaction block.
     pub fn ends_block(&self) -> bool {
         matches!(self, Self::Commit | Self::Rollback | Self::RollbackTo(_))
     }
@@ -117,7 +117,7 @@ fn reset(text: &str) -> Option<Command> {
     let name = setting_name(name.trim().trim_end_matches(';').trim());
     Some(Command::Reset(match name.as_str() {
         "all" => None,
-        // Two words, which the engine's parser takes for two parts of a name.
+        // The engine's parser reads the two words as a name of two parts.
         "session authorization" | "session.authorization" => Some("session_authorization".to_owned()),
         _ => Some(name),
     }))

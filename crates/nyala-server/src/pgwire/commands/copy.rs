@@ -15,7 +15,7 @@ use crate::pgwire::protocol::messages::Request;
 use crate::pgwire::values::binary_rows::BinaryRows;
 use crate::rows::{Decode, Dialect, Load, LoadRequest, RowFormat};
 
-/// A larger piece of data is refused. Clients send kilobytes at a time.
+/// Most bytes of one message of rows. Clients send kilobytes at a time.
 const MAX_PIECE_BYTES: usize = 64 << 20;
 
 impl Connection {
@@ -60,7 +60,7 @@ impl Connection {
                     let message = format!("COPY from stdin failed: {reason}");
                     return Err(Failure::error(sqlstate::QUERY_CANCELED, message).into());
                 }
-                // A client may send these before it knows that the copy has begun.
+                // A client may send these messages before it knows that the copy has begun.
                 Request::Flush | Request::Sync => {}
                 _ => {
                     let message = "unexpected message during COPY from stdin";
@@ -71,7 +71,7 @@ impl Connection {
     }
 }
 
-/// Whether rows come in the binary format, which has no options besides.
+/// Whether rows come in the binary format, which takes no other options.
 pub fn is_binary(options: &[CopyOption]) -> Result<bool, Failure> {
     let binary = options.iter().any(
         |option| matches!(option, CopyOption::Format(name) if name.value.eq_ignore_ascii_case("binary")),

@@ -145,7 +145,7 @@ struct CopyWriter {
 
 enum Lines {
     Binary,
-    /// `quoted` tells for each column whether its values are always in quotes.
+    /// Text or CSV. `quoted` tells for each column whether its values are always in quotes.
     Text {
         dialect: Dialect,
         quoted: Vec<bool>,

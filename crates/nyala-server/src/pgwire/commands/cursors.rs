@@ -38,11 +38,11 @@ pub struct StoredRows {
 pub enum Step {
     /// So many rows forwards, or all that are left.
     Forward(Option<usize>),
-    /// The same backwards.
+    /// So many rows backwards, or all that are left.
     Backward(Option<usize>),
-    /// To the row with this number; from the end if it is negative.
+    /// To the row with this number, counted from the end if it is negative.
     Absolute(i64),
-    /// To the row so far away.
+    /// To the row this far away.
     Relative(i64),
 }
 
@@ -50,7 +50,7 @@ impl Step {
     /// The step of a direction.
     ///
     /// # Errors
-    /// A count that is no number.
+    /// The count is no number.
     pub fn of(direction: &FetchDirection) -> Result<Self, Failure> {
         let counted = |count: i64| match usize::try_from(count) {
             Ok(0) => Self::Relative(0),
@@ -75,7 +75,7 @@ impl Step {
         })
     }
 
-    /// How many rows it takes of a cursor that goes forwards only; none for all.
+    /// How many rows the step takes of a cursor that goes forwards only; none for all.
     fn forwards(self) -> Result<Option<usize>, Failure> {
         match self {
             Self::Forward(count) => Ok(count),
@@ -168,7 +168,7 @@ impl Connection {
         let stored = Stored::new(plan, asked_by.stored.parameter_types.clone());
         let bound = Bound::new(Arc::new(stored), asked_by.parameters.clone(), Vec::new());
         let mut portal = Portal { hold, scroll, ..Portal::new(bound) };
-        // Opened now, so that a wrong query fails here, and the cursor keeps to the data of this moment.
+        // The cursor is opened at once, so that a wrong query fails here, and the cursor keeps to the data of this moment.
         Box::pin(self.open(&mut portal)).await?;
         if scroll {
             self.store_rows(&mut portal).await?;

@@ -16,7 +16,7 @@ use crate::pgwire::protocol::portal::Plan;
 
 /// Longest name of a channel, in bytes.
 const MAX_CHANNEL_BYTES: usize = 63;
-/// A longer message is refused.
+/// Longest message, in bytes.
 const MAX_PAYLOAD_BYTES: usize = 7999;
 
 impl Connection {
@@ -31,7 +31,7 @@ impl Connection {
                     self.backend.set_asleep(None);
                     slept?;
                 }
-                // Outside of a transaction, it ends with the statement.
+                // Outside of a transaction, a local value ends with the statement.
                 Action::Set { local: true, .. } if !self.transaction.is_open() => {}
                 Action::Set { name, value, local } => {
                     let name = name.to_ascii_lowercase();
@@ -61,7 +61,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends what ends with a transaction: notifications leave, or are forgotten, and its locks are given back.
+    /// Ends the transaction's notifications and locks: notifications are sent if it is committed, and locks are given back.
     pub fn settle_notifications(&mut self, committed: bool) {
         for notification in self.notifications.drain(..) {
             if committed {
@@ -73,7 +73,7 @@ impl Connection {
         }
     }
 
-    /// Sends the notifications that have come.
+    /// Sends the notifications that have come from other sessions.
     pub fn deliver(&mut self) -> Result<(), Stop> {
         for Notification { process_id, channel, payload } in self.backend.take_notifications() {
             let message = NotificationResponse::new(process_id, channel, payload);
@@ -82,7 +82,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits, unless the statement is cancelled meanwhile, or its time is over.
+    /// Waits for this time, unless the statement is cancelled or has to end before.
     async fn sleep(&mut self, time: Duration) -> Result<(), Stop> {
         let limit = setting_of(self, "statement_timeout").and_then(|value| parse_time(&value));
         let limit = limit.filter(|limit| !limit.is_zero());

@@ -8,7 +8,7 @@ pub fn values_text(values: &[Expr]) -> Option<String> {
     (!is_default(values)).then(|| joined(values, value_text))
 }
 
-/// The same for the names of schemas: those without quotes are in lower case, as everywhere in a statement.
+/// The names of schemas in a SET as one text; none for DEFAULT. Names without quotes are in lower case, as everywhere in a statement.
 pub fn schemas_text(values: &[Expr]) -> Option<String> {
     let text = |value: &Expr| match value {
         Expr::Identifier(name) if name.quote_style.is_none() => name.value.to_ascii_lowercase(),

@@ -38,7 +38,7 @@ pub fn zone_of(connection: &Connection) -> Option<Tz> {
 /// Longest text of a prepared statement that is shown.
 const SHOWN_BYTES: usize = 4096;
 
-/// Settings of transactions to come, which are those of the running one here.
+/// Settings for transactions to come. Here they have the values of the running transaction.
 const DEFAULTS: [&str; 2] = ["default_transaction_isolation", "default_transaction_read_only"];
 
 impl SessionFacts for Connection {
@@ -50,7 +50,7 @@ impl SessionFacts for Connection {
         let engine = self.session.setting_values();
         let engine = engine.into_iter().map(|setting| (setting.name.to_owned(), setting.value));
         let mut all: Vec<(String, String)> = self.settings.all().chain(engine).collect();
-        // Other names of settings that are there.
+        // Names under which the settings of the running transaction are listed a second time.
         all.extend(DEFAULTS.iter().filter_map(|name| Some(((*name).to_owned(), setting_of(self, name)?))));
         all.sort();
         all
@@ -192,7 +192,7 @@ impl Connection {
     }
 }
 
-/// The text of a plan, as far as it is known.
+/// The beginning of a plan's text; empty if the plan has no statement of the engine.
 fn text_of(plan: &Plan) -> String {
     plan.prepared().map(|prepared| prepared.statement().beginning(SHOWN_BYTES)).unwrap_or_default()
 }

@@ -5,22 +5,22 @@ use nyala_pg::SERVER_VERSION;
 /// One setting.
 #[derive(Debug)]
 pub struct Definition {
-    /// As PostgreSQL spells it.
+    /// The name as PostgreSQL spells it.
     pub name: &'static str,
     pub default: &'static str,
     pub rule: Rule,
-    /// Whether clients are told each change.
+    /// Whether clients are told each change of the value.
     pub reported: bool,
 }
 
-/// Which values a setting accepts.
+/// The rule for the values of a setting.
 #[derive(Debug)]
 pub enum Rule {
-    /// It describes the server, and cannot be set.
+    /// The setting describes the server, and cannot be set.
     Fixed,
     Any,
     Boolean,
-    /// Inclusive bounds.
+    /// A whole number between these bounds, both included.
     Integer(i64, i64),
     OneOf(&'static [&'static str]),
     /// A time, in any of PostgreSQL's units; kept in milliseconds. 0 means no limit.
@@ -37,14 +37,14 @@ const fn setting(name: &'static str, default: &'static str, rule: Rule, reported
     Definition { name, default, rule, reported }
 }
 
-/// The name of the setting.
+/// The setting that bounds the silence of a client within a transaction.
 pub const IDLE_IN_TRANSACTION: &str = "idle_in_transaction_session_timeout";
-/// The name of the setting.
+/// The setting that bounds the silence of a client outside of transactions.
 pub const IDLE_SESSION: &str = "idle_session_timeout";
 
 const ISOLATION_LEVELS: &[&str] = &["read committed", "read uncommitted", "repeatable read", "serializable"];
 
-/// All of them.
+/// All settings of the door.
 pub const DEFINITIONS: &[Definition] = &[
     setting("DateStyle", "ISO, MDY", Rule::IsoDate, true),
     setting("IntervalStyle", "postgres", Rule::OneOf(INTERVAL_STYLES), true),
@@ -94,7 +94,7 @@ pub const DEFINITIONS: &[Definition] = &[
 /// First parts of the names of the engine's settings.
 pub const SERVER_PARTS: [&str; 2] = ["nyala", "datafusion"];
 
-/// Of the transactions to come.
+/// The setting that makes transactions to come read-only.
 pub const READ_ONLY: &str = "default_transaction_read_only";
 
 const INTERVAL_STYLES: &[&str] = &["postgres", "postgres_verbose", "sql_standard", "iso_8601"];

@@ -36,7 +36,7 @@ pub struct Settings {
     idle: [Option<Duration>; 2],
 }
 
-/// A change the client is to be told.
+/// A change of a setting that the client is to be told.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reported {
     pub name: &'static str,
@@ -60,7 +60,7 @@ impl Settings {
         settings
     }
 
-    /// The same for a client that may do everything.
+    /// Sets whether the user is a superuser, which clients read as `is_superuser`.
     #[must_use]
     pub fn of_superuser(mut self, is_superuser: bool) -> Self {
         self.is_superuser = is_superuser;
@@ -81,7 +81,7 @@ impl Settings {
         }
     }
 
-    /// The value now; none for settings of the engine.
+    /// The present value; none for settings of the engine.
     pub fn get(&self, name: &str) -> Option<String> {
         match find(name) {
             Some(definition) => Some(self.value(definition)),
@@ -142,7 +142,7 @@ impl Settings {
         let reported = DEFINITIONS.iter().filter(|definition| definition.reported);
         let reported =
             reported.map(|definition| Reported { name: definition.name, value: self.value(definition) });
-        // Of the transactions to come, which are like the running one here.
+        // The default for transactions to come has the value of the running transaction.
         let read_only = self.get("transaction_read_only").map(|value| Reported { name: READ_ONLY, value });
         reported.chain(read_only).collect()
     }
@@ -162,7 +162,7 @@ impl Settings {
         &self.format
     }
 
-    /// How long a client may be silent, and the setting that says so; none if for ever.
+    /// How long a client may be silent, and the setting that bounds it; none without a bound.
     pub fn idle_timeout(&self, in_transaction: bool) -> Option<(Duration, &'static str)> {
         let [session, transaction] = self.idle;
         match in_transaction {
@@ -171,14 +171,14 @@ impl Settings {
         }
     }
 
-    /// Works out the values that are asked for again and again.
+    /// Works out the values that are read again and again.
     fn note(&mut self) {
         self.idle = [IDLE_SESSION, IDLE_IN_TRANSACTION].map(|name| {
             let time = self.get(name).and_then(|value| parse_time(&value));
             time.filter(|time| !time.is_zero())
         });
         let options = format_of(|name| self.get(name).unwrap_or_default());
-        // Most connections share the usual one, which is known by its address.
+        // Most connections share the usual format: its address shows that layouts of rows can be shared, too.
         self.format = if options == **USUAL_FORMAT { Arc::clone(&USUAL_FORMAT) } else { Arc::new(options) };
     }
 

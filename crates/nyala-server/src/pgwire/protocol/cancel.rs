@@ -16,13 +16,13 @@ use tokio_util::sync::CancellationToken;
 /// Identifies a connection in a cancel request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CancelKey {
-    /// Called a process id by the protocol; a running number here.
+    /// A running number, which the protocol calls a process id.
     pub process_id: i32,
-    /// Known to that client only.
+    /// A number that only this client knows.
     pub secret: i32,
 }
 
-/// How others reach a connection.
+/// Handles by which other sessions reach a connection.
 #[derive(Clone)]
 pub struct Reach {
     session: Arc<Session>,
@@ -30,9 +30,9 @@ pub struct Reach {
     pub end: CancellationToken,
     /// Ends the connection after its present message, whether or not its client has sent more.
     terminated: Arc<AtomicBool>,
-    /// Ends what the door itself waits for.
+    /// Wakes the connection while it waits in a command of the door.
     pub interrupted: Arc<Notify>,
-    /// Notifications have come.
+    /// Wakes the connection when notifications have come.
     pub mail: Arc<Notify>,
 }
 
@@ -71,7 +71,7 @@ pub struct CancelMap {
 }
 
 impl CancelMap {
-    /// Makes a session reachable until the guard is dropped. Its options have a number of [`BACKENDS`].
+    /// Makes a session reachable until the guard is dropped. The session's options have its number among [`BACKENDS`].
     pub fn register(self: &Arc<Self>, session: &Arc<Session>, end: CancellationToken) -> Registration {
         let options = session.options();
         let key = CancelKey { process_id: options.process_id, secret: random() };

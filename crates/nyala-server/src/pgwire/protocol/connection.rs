@@ -30,7 +30,7 @@ use crate::pgwire::errors::{Failure, Severity, Stop, sqlstate};
 use crate::pgwire::values::columns::Column;
 use crate::pgwire::values::encode::RowWriter;
 
-/// A client that never pauses is told after so many messages that the server stops.
+/// After so many messages without a pause, a client is told that the server stops.
 const MESSAGES_UNWATCHED: u64 = 64;
 
 /// A prefix of a statement that contains its first word, after brackets.
@@ -40,7 +40,7 @@ const TAG_BYTES: usize = 64;
 pub enum ClientText {
     /// One query with a cached plan, which may run at once.
     Ready(Prepared),
-    /// Its statements, to be prepared; none if it is empty.
+    /// The statements, to be prepared; none if the text is empty.
     Statements(Vec<ClientStatement>),
 }
 
@@ -54,9 +54,9 @@ pub struct Connection {
     pub output: Output,
     pub settings: Settings,
     pub transaction: Transaction,
-    /// Changes that the end of the transaction may take back, oldest first.
+    /// Changes of settings that the end of the transaction may take back, oldest first.
     pub changes: Vec<SettingChange>,
-    /// What NOTIFY has left for the commit.
+    /// Notifications of the transaction, sent when it is committed.
     pub notifications: Vec<Notification>,
     pub statements: HashMap<String, Arc<super::portal::Stored>>,
     pub portals: HashMap<String, Portal>,
@@ -69,7 +69,7 @@ pub struct Connection {
 pub enum Reply {
     /// The text held no statement.
     Empty,
-    /// Done, with this tag.
+    /// A statement without rows is done. The text is its tag.
     Done(String),
     Rows(Box<Rows>),
 }
@@ -147,7 +147,7 @@ impl Connection {
         self.ready().await
     }
 
-    /// Gives the reason for its end.
+    /// Serves messages, and gives the reason for the end of the connection.
     async fn serve(&mut self, limit_bytes: usize, shutdown: &CancellationToken) -> Stop {
         let stopped = || {
             let message = match shutdown.is_cancelled() {
@@ -156,7 +156,7 @@ impl Connection {
             };
             Failure::fatal(sqlstate::ADMIN_SHUTDOWN, message).into()
         };
-        // A child token, awaited until the end: to await the shared one takes a lock of all connections.
+        // A token of this connection alone, awaited until its end: awaiting the server's token takes a lock that all connections share.
         let own = self.reach.end.clone();
         let mail = Arc::clone(&self.reach.mail);
         let mut stopping = pin!(own.cancelled());
@@ -167,7 +167,7 @@ impl Connection {
             }
             unwatched += 1;
             if unwatched == MESSAGES_UNWATCHED {
-                // A client that never pauses is not waited for.
+                // A client that never pauses gets no later chance.
                 if own.is_cancelled() {
                     return stopped();
                 }
@@ -205,16 +205,16 @@ impl Connection {
         self.output.flush().await
     }
 
-    /// The state of rare messages is in boxes: this is part of the state of every connection, and the less of that a
-    /// query touches, the more of it stays in the caches of a processor with many connections.
+    /// Handles one message. Rare messages have their state in boxes: this future is part of the state of every connection, and the less of
+    /// it a query touches, the more of it stays in the processor's caches where there are many connections.
     async fn handle(&mut self, request: Request) -> Result<(), Stop> {
         match request {
             Request::Sync => self.sync().await,
-            // There is no COPY for them, or it has failed.
+            // There is no COPY for these rows, or it has failed.
             Request::CopyData(_) | Request::CopyDone | Request::CopyFail(_) => Ok(()),
             _ if self.skipping => Ok(()),
             Request::Query(sql) => {
-                // In memory that the last query has just freed, and not in that of the connection.
+                // The box takes memory that the last query has just freed, and no room in the connection's state.
                 let done = match sql {
                     Ok(sql) => Box::pin(self.simple_query(&sql)).await.map_err(|stop| stop.within(&sql)),
                     Err(unreadable) => Err(unreadable.into()),
@@ -228,7 +228,7 @@ impl Connection {
             Request::Flush => self.output.flush().await,
             extended => match Box::pin(self.extended(extended)).await {
                 Err(stop) => Box::pin(self.recover(stop, true)).await,
-                // A client that sends many before it reads must not have all the answers gathered.
+                // A client that sends many messages before it reads must not have all the answers gathered.
                 Ok(()) if self.output.is_full() => self.output.flush().await,
                 Ok(()) => Ok(()),
             },
@@ -254,7 +254,7 @@ impl Connection {
         self.portals.retain(|_, portal| portal.kept);
         self.skipping = skip;
         self.output.put(&failure.into_message())?;
-        // Clients may wait for it before they send the Sync that ends the skipping.
+        // Some clients wait for the error before they send the Sync that ends the skipping.
         if skip { self.output.flush().await } else { Ok(()) }
     }
 
@@ -272,7 +272,7 @@ impl Connection {
         }
     }
 
-    /// A transaction is committed: of its portals only those stay that are to outlive it.
+    /// Ends a transaction that is committed: of its portals only those with HOLD stay.
     pub fn keep_held(&mut self) {
         self.portals.retain(|_, portal| {
             portal.kept = portal.hold;
@@ -295,8 +295,8 @@ impl Connection {
         self.output.put(&PgWireBackendMessage::ParameterStatus(status))
     }
 
-    /// Finds the cached plan of a text, or splits it into statements. The session's values are filled in when they are
-    /// run.
+    /// Finds the cached plan of a text, or splits it into statements. Values of the session are filled into a statement only when it
+    /// runs.
     pub fn read(&self, sql: &str) -> Result<ClientText, Failure> {
         Ok(match self.session.read(sql)? {
             Text::Ready(prepared) => ClientText::Ready(prepared),
@@ -370,7 +370,7 @@ impl Connection {
         if self.session.shows_route()
             && let Some(route) = rows.route()
         {
-            // Clients of PostgreSQL get other quotes for these, which would break the document.
+            // Messages to clients of PostgreSQL get double quotes for back-ticks, which would break the document.
             let route = route.to_string().replace('`', "\\u0060");
             self.notice(Some(Failure::notice(format!("route: {route}"))))?;
         }

@@ -2,7 +2,7 @@
 
 use metrics::Counter;
 
-/// Counters of all connections' statements by result, kept because a look-up takes a lock and an allocation.
+/// Counters of all connections' statements by result. Each connection keeps them, because a look-up takes a lock and an allocation.
 pub struct Counted {
     pub ok: Counter,
     pub error: Counter,

@@ -72,7 +72,7 @@ impl Connection {
     /// Plans a statement with the parameter types its client declared (0: none).
     pub async fn store(&mut self, statement: Statement, declared: &[u32]) -> Result<Stored, Stop> {
         let plan = match self.plan(statement.clone()).await {
-            // Its types may be needed to plan it at all, as in `sum(CASE … THEN $1 END)`.
+            // The declared types may be needed to plan it at all, as in `sum(CASE … THEN $1 END)`.
             Err(Stop::Failure(failure)) => match with_all_declared(&statement, declared) {
                 Some(statement) => self.plan(statement).await?,
                 None => return Err(Stop::Failure(failure)),
@@ -86,7 +86,7 @@ impl Connection {
             plan => plan,
         };
         let parameter_types = match &plan {
-            // Casts that were added to the text count, too.
+            // Casts that were added to the text give types, too.
             Plan::Engine(prepared, _) => {
                 parameter_types(prepared, declared, &written_types(prepared.statement()))
             }
@@ -96,7 +96,7 @@ impl Connection {
         Ok(Stored::new(plan, parameter_types))
     }
 
-    /// A statement that the engine has a plan for.
+    /// Stores a query that the engine has a cached plan for.
     async fn stored(&mut self, prepared: Prepared, declared: &[u32]) -> Result<Stored, Stop> {
         if prepared.parameter_types().is_empty() {
             return Ok(Stored::new(Plan::query(prepared), Vec::new()));
@@ -107,7 +107,7 @@ impl Connection {
         Ok(Stored::new(Plan::query(prepared), parameter_types))
     }
 
-    /// Where the engine cannot tell a parameter's type but the client can, plans with the client's.
+    /// Plans again with the client's types of parameters where the engine cannot infer a type.
     async fn with_declared(
         &mut self,
         prepared: Prepared,
@@ -129,7 +129,7 @@ impl Connection {
             }
             let (inferred, oid) = (known.get(i)?, declared.get(i)?);
             let kind = Type::from_oid(*oid).filter(|kind| decides(kind, inferred.as_ref()))?;
-            // Comparisons cast the value by themselves. So the statement keeps its text, and with it its cached plan.
+            // Comparisons cast the value by themselves. Without a cast the statement keeps its text, and its cached plan.
             let is_known = !matches!(inferred, None | Some(DataType::Null));
             (!(is_known && is_only_compared(statement, i + 1))).then_some(kind)
         });
@@ -192,8 +192,8 @@ impl Connection {
         self.describe(&stored.plan, schema, &[])
     }
 
-    /// A query with parameters is started to be described: only then are its types certain. A statement that writes
-    /// waits to be executed.
+    /// Describes a portal. A query with parameters is started for that: only then are its types certain. A statement that writes is
+    /// started by Execute alone.
     async fn describe_portal(&mut self, name: &str) -> Result<(), Stop> {
         let mut portal = self.portals.remove(name).ok_or_else(|| unknown_portal(name))?;
         let is_query = matches!(

@@ -22,7 +22,7 @@ const MODE: u32 = 0o777;
 /// How long a server at an existing socket may take to answer.
 const PROBE: Duration = Duration::from_secs(1);
 
-/// Both places. [`Listener::accept`] gives the clients of either.
+/// The listeners of both places. [`Listener::accept`] gives the clients of either.
 #[derive(Debug)]
 pub struct Listener {
     network: TcpListener,
@@ -33,7 +33,7 @@ pub struct Listener {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
     Network(SocketAddr),
-    /// On this machine; the process, if it can be seen from here.
+    /// A client on this machine; its process id, if it can be seen from here.
     Local(Option<i32>),
 }
 
@@ -42,7 +42,7 @@ impl Peer {
     pub(crate) fn origin(self, socket: &Socket) -> Origin {
         match (self, socket) {
             (Self::Network(address), _) => Origin::of(address),
-            // All users that cannot be seen share one bound.
+            // Users without readable credentials share one bound.
             (Self::Local(_), Socket::Local(socket)) => {
                 Origin::User(socket.peer_cred().map_or(u32::MAX, |credentials| credentials.uid()))
             }
@@ -77,7 +77,7 @@ impl Listener {
             accepted = accept_local(self.local.as_ref()) => {
                 let socket = accepted?;
                 let process = socket.peer_cred().ok().and_then(|credentials| credentials.pid());
-                // A process in another container has no number here.
+                // The number is 0 for a process in another container.
                 Ok((Socket::Local(socket), Peer::Local(process.filter(|process| *process > 0))))
             }
         }
@@ -111,7 +111,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// A socket in a folder, found by clients that are given the folder as their host. Its file is removed with it.
+/// A socket in a folder, which clients name as their host. The file of the socket is removed when this is dropped.
 #[derive(Debug)]
 pub struct LocalSocket {
     listener: UnixListener,
@@ -159,7 +159,7 @@ impl Drop for LocalSocket {
     }
 }
 
-/// The file of a socket, and the one that its server locks. A path that is too long is refused before anything is made.
+/// The file of a socket, and the file that its server locks. A path that is too long is refused before a file is made.
 fn files(folder: &Path, port: u16) -> io::Result<(PathBuf, PathBuf)> {
     let path = folder.join(format!(".s.PGSQL.{port}"));
     Address::from_pathname(&path)?;
@@ -184,7 +184,7 @@ async fn is_stale(path: &Path) -> io::Result<bool> {
     }
     match timeout(PROBE, UnixStream::connect(path)).await {
         Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(true),
-        // It answers, or is too busy to.
+        // A server answers there, or is too busy to answer.
         Ok(Ok(_)) | Err(_) => Err(io::ErrorKind::AddrInUse.into()),
         Ok(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => Err(io::ErrorKind::AddrInUse.into()),
         Ok(Err(error)) => Err(error),

@@ -28,21 +28,21 @@ const CHUNK_ROWS: usize = 512;
 /// The plan of a text.
 #[derive(Debug, Clone)]
 pub enum Plan {
-    /// No statement at all.
+    /// The text holds no statement.
     Empty,
-    /// The engine's, with the tag for its rows.
+    /// A statement of the engine, with the tag for its rows.
     Engine(Box<Prepared>, RowsTag),
-    /// The door's own.
+    /// A command that the door runs itself.
     Command(Box<Command>),
 }
 
 impl Plan {
-    /// A query of the engine.
+    /// The plan of a query of the engine.
     pub fn query(prepared: Prepared) -> Self {
         Self::Engine(Box::new(prepared), RowsTag::Counted("SELECT"))
     }
 
-    /// The engine's statement, if it is one.
+    /// The statement of the engine, if the plan is one.
     pub fn prepared(&self) -> Option<&Prepared> {
         match self {
             Self::Engine(prepared, _) => Some(prepared),
@@ -55,9 +55,9 @@ impl Plan {
 #[derive(Debug)]
 pub struct Stored {
     pub plan: Plan,
-    /// Types that the client is told and its values are read as.
+    /// Types that the client is told, and that its values are read as.
     pub parameter_types: Vec<Type>,
-    /// Microseconds since 1970.
+    /// When the statement was prepared, in microseconds since 1970.
     pub begun_us: i64,
 }
 
@@ -82,24 +82,24 @@ pub struct Bound {
 /// A bound statement, maybe with rows on their way.
 pub struct Portal {
     pub bound: Arc<Bound>,
-    /// Whether it outlives its transaction, if that is committed.
+    /// Whether the portal outlives its transaction, if that is committed.
     pub hold: bool,
-    /// Whether it may go to any row.
+    /// Whether the portal may go to any row.
     pub scroll: bool,
-    /// Whether it has outlived it. A later rollback does not close it.
+    /// Whether the portal has outlived its transaction. A later rollback does not close it.
     pub kept: bool,
     pub progress: Progress,
 }
 
-/// How far a portal has come.
+/// The state of a portal.
 pub enum Progress {
-    /// Nothing has run.
+    /// The portal has not run.
     New,
-    /// Rows may be left.
+    /// The portal has run, and rows may be left.
     Running(Box<Rows>),
-    /// All rows are here.
+    /// The portal has run, and all its rows are in memory.
     Stored(Box<StoredRows>),
-    /// All has been sent; asking again gives nothing.
+    /// All rows were sent; another Execute gives none.
     Finished,
 }
 
@@ -117,12 +117,12 @@ impl Bound {
     }
 }
 
-/// How a finished result is reported.
+/// The form of the tag behind a result's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowsTag {
-    /// `SELECT n`, `FETCH n`.
+    /// The tag has the number of rows: `SELECT n`, `FETCH n`.
     Counted(&'static str),
-    /// `SHOW`, `EXPLAIN`.
+    /// The tag is a word alone: `SHOW`, `EXPLAIN`.
     Plain(&'static str),
 }
 
@@ -134,7 +134,7 @@ impl RowsTag {
             "EXPLAIN" => Self::Plain("EXPLAIN"),
             "SHOW" => Self::Plain("SHOW"),
             "DESCRIBE" | "DESC" => Self::Plain("DESCRIBE"),
-            // With RETURNING; the 0 was once the id of a row.
+            // An INSERT with RETURNING. The 0 was once the object id of a row.
             "INSERT" => Self::Counted("INSERT 0"),
             "UPDATE" => Self::Counted("UPDATE"),
             "DELETE" => Self::Counted("DELETE"),
@@ -157,7 +157,7 @@ pub struct Rows {
     pub tag: RowsTag,
     /// Writes the rows; none until it is needed.
     pub writer: Option<RowWriter>,
-    /// None if all of them are here.
+    /// The rows still to be computed; none if all of them are in memory.
     stream: Option<RowStream>,
     /// The remaining rows of the current batch.
     rest: Option<RecordBatch>,
@@ -169,12 +169,12 @@ impl Rows {
         Self { schema: rows.schema(), tag, writer: None, stream: Some(rows), rest: None }
     }
 
-    /// Rows that are here already.
+    /// Rows that are in memory.
     pub fn ready(batch: RecordBatch, tag: RowsTag) -> Self {
         Self { schema: batch.schema(), tag, writer: None, stream: None, rest: Some(batch) }
     }
 
-    /// How they were made; none if they are not the engine's.
+    /// How the rows were computed; none if the door made them.
     pub fn route(&self) -> Option<serde_json::Value> {
         self.stream.as_ref().map(|stream| route_of(&stream.profile()))
     }

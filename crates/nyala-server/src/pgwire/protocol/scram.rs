@@ -16,7 +16,7 @@ use nyala_engine::ScramVerifier;
 use ring::digest::{SHA256, digest};
 use ring::hmac;
 
-/// The only mechanism: binding to the channel would need to know the certificate that a proxy may hold.
+/// The only mechanism: channel binding needs the certificate that the client sees, and a proxy may hold that.
 pub const MECHANISM: &str = "SCRAM-SHA-256";
 
 /// Why an exchange cannot go on.

@@ -76,7 +76,7 @@ struct Opened {
     opening: Result<Opening, Stop>,
     input: Input,
     output: Output,
-    /// Whether its traffic cannot be read on the way.
+    /// Whether nothing between client and server can read the traffic.
     private: bool,
 }
 
@@ -89,7 +89,7 @@ struct Admitted<'a> {
     _slot: SemaphorePermit<'a>,
 }
 
-/// Logs at the level of debug, because floods are counted in metrics.
+/// Logs at debug level, because metrics count floods of connections.
 fn log_ended(ended: Ended, peer: Peer) {
     match ended {
         Ended::Evicted => tracing::debug!(%peer, "closed a connection without login: newer ones came"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::pgwire::commands::settings::IDLE_SESSION;
 use crate::pgwire::errors::{Failure, Stop, sqlstate};
 
-/// Waits for the time that a client may be silent, the value of `setting`.
+/// Waits for the time that a client may be silent; `setting` is the setting that bounds it.
 pub async fn silence((limit, setting): (Duration, &'static str)) -> Stop {
     tokio::time::sleep(limit).await;
     let code = match setting {

@@ -87,7 +87,7 @@ async fn agree(
                 socket.write_all(b"S").await?;
                 return Ok(None);
             }
-            // One byte, no message: not offered. The client then goes on in plain text, or leaves.
+            // One byte, not a message: encryption is not offered. The client then goes on in plain text, or leaves.
             SSL_REQUEST | GSS_ENCRYPTION_REQUEST => socket.write_all(b"N").await?,
             _ => return Ok(Some(head)),
         }

@@ -34,7 +34,7 @@ thread_local! {
     /// answer one after the other write into the same one, which is still in the processor's cache.
     static SPARE: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
 
-    /// The receive buffer of this thread, for the same reason: a connection keeps only the bytes it has received.
+    /// The receive buffer of this thread, shared by its connections: a connection keeps only the bytes that it has received.
     static RECEIVED: RefCell<Vec<u8>> = RefCell::new(vec![0; INPUT_BYTES]);
 }
 
@@ -64,7 +64,7 @@ impl Input {
         loop {
             if let Some((kind, body)) = take_frame(&mut self.buffer, limit_bytes)? {
                 if self.buffer.is_empty() {
-                    // An empty buffer would still hold the memory of its last message.
+                    // An empty buffer would still hold the memory of the last message.
                     self.buffer = BytesMut::new();
                 }
                 return Ok(decode(kind, body)?);
@@ -142,7 +142,7 @@ impl Input {
         }
     }
 
-    /// Receives once; gives how much.
+    /// Receives once, and gives how many bytes came.
     fn receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         RECEIVED.with_borrow_mut(|room| {
             let mut room = ReadBuf::new(room);
@@ -190,7 +190,7 @@ impl Output {
     /// Sends everything. Waits while the client does not read; dropping the future keeps the unsent bytes.
     pub async fn flush(&mut self) -> Result<(), Stop> {
         self.writer.write_all_buf(&mut self.buffer).await?;
-        // Encryption takes some more than the socket had room for, and sends it only when told to.
+        // Encryption takes more bytes than the socket had room for, and sends the rest only on a flush.
         self.writer.flush().await?;
         give_back(std::mem::take(&mut self.buffer));
         Ok(())
@@ -210,7 +210,7 @@ impl Output {
 /// Keeps a buffer for the next answer of this thread. One that a wide row has made large is not kept.
 fn give_back(mut buffer: BytesMut) {
     buffer.clear();
-    // Takes back the room of sent bytes.
+    // Takes back the room of the bytes that were sent.
     buffer.reserve(OUTPUT_BYTES);
     SPARE.with_borrow_mut(|spare| {
         if spare.len() < SPARE_BUFFERS && buffer.capacity() <= 4 * FLUSH_BYTES {

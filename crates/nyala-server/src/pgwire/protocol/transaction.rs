@@ -15,7 +15,7 @@ use pgwire::messages::response::TransactionStatus;
 
 use crate::pgwire::errors::{Failure, sqlstate};
 
-/// The state of one connection.
+/// The transaction state of one connection.
 #[derive(Debug, Default)]
 pub struct Transaction {
     block: Option<Block>,

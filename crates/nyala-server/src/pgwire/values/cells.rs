@@ -33,7 +33,7 @@ pub enum Texts<'a> {
 }
 
 impl<'a> Cells<'a> {
-    /// Of a rendered array; none if it is of another type than rendered arrays have.
+    /// Cells of a rendered array; none if rendering does not give arrays of its type.
     pub fn of(array: &'a ArrayRef, format: FieldFormat) -> Option<Self> {
         let nulls = Nulls(array.is_nullable().then_some(array.as_ref()));
         Some(match array.data_type() {

@@ -1,7 +1,7 @@
 //! Result columns: which PostgreSQL type each has, and the array its values are written from.
 //!
-//! Columns are first brought to a form that is written without thought: dictionaries are unpacked once for a whole batch,
-//! and all but texts and whole numbers become their final texts or bytes.
+//! Columns are first brought to forms that are simple to write: dictionaries are unpacked once for a whole batch, and all but texts and
+//! whole numbers become their final texts or bytes.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::Field;
@@ -20,7 +20,7 @@ pub struct Column {
     pub pg_type: Type,
     /// `atttypmod`: precision and scale of a numeric, length of a varchar; -1 for none.
     pub modifier: i32,
-    /// The table that it is a column of, and its number there.
+    /// The table of the column, and the column's number in that.
     pub place: Option<(i32, i16)>,
     form: Form,
 }
@@ -32,7 +32,7 @@ impl Column {
         Self { name: field.name().clone(), pg_type: form.pg_type(), modifier: -1, place: None, form }
     }
 
-    /// The same with what is known of it besides the type of its values.
+    /// The column with what a statement's text tells of it, besides the type of its values.
     #[must_use]
     pub fn described_as(mut self, known: &Described) -> Self {
         let form = match (&self.form, &known.kind) {

@@ -52,8 +52,8 @@ struct Layout {
     description: Bytes,
 }
 
-/// Layouts of a statement's rows in the usual format, kept with it for all sessions: for a small answer, to work
-/// one out takes as long as to write the rows.
+/// Layouts of a statement's rows in the usual format. All sessions share them with its plan: for a small answer, working a layout out
+/// takes as long as writing the rows.
 #[derive(Debug, Default)]
 pub struct Layouts {
     text: OnceLock<Arc<Layout>>,
@@ -90,7 +90,7 @@ impl RowWriter {
         }
         let known = prepared.map(|one| described(one.statement(), &one.origins())).unwrap_or_default();
         let layout = Arc::new(Layout::new(schema, formats, options, &known)?);
-        // Another connection may have been first.
+        // It fails if another connection was first, whose layout is as good.
         let _ = place.map(|place| place.set(Arc::clone(&layout)));
         Ok(Self::with(layout))
     }
@@ -106,7 +106,7 @@ impl RowWriter {
 }
 
 impl Layouts {
-    /// The place of the layout for these formats; none if columns differ in them.
+    /// The place of the layout for these formats; none if columns have different formats.
     fn place(&self, formats: &[i16], columns: usize) -> Option<&OnceLock<Arc<Layout>>> {
         let all = |code: i16| [1, columns].contains(&formats.len()) && formats.iter().all(|one| *one == code);
         if formats.is_empty() || all(TEXT) { Some(&self.text) } else { all(BINARY).then_some(&self.binary) }
@@ -137,7 +137,7 @@ impl Layout {
         })
     }
 
-    /// Whether it fits rows of `schema`.
+    /// Whether the layout fits rows of `schema`.
     fn describes(&self, schema: &SchemaRef) -> bool {
         let same = |(a, b): (&FieldRef, &FieldRef)| {
             a.name() == b.name() && a.data_type() == b.data_type() && a.metadata() == b.metadata()

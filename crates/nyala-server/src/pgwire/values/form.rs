@@ -113,7 +113,7 @@ impl Form {
 
     fn of_list(item: &Field) -> Self {
         match unpacked(item.data_type()) {
-            // There are no unsigned numbers; places in a list have room.
+            // PostgreSQL has no unsigned numbers. Lists of them hold positions, which fit into signed ones.
             DataType::UInt64 => Self::List(Box::new(Self::Int8)),
             _ => Self::List(Box::new(Self::of(item))),
         }

@@ -21,7 +21,7 @@ use super::render::{Looks, as_type, plain};
 
 type Rendered = Result<ArrayRef, ArrowError>;
 
-/// Lists of any layout, in the usual one.
+/// A list array of any layout as one with 32-bit offsets.
 fn usual(array: &ArrayRef) -> Result<ListArray, ArrowError> {
     let array = plain(array)?;
     let item = match array.data_type() {
@@ -36,7 +36,7 @@ fn usual(array: &ArrayRef) -> Result<ListArray, ArrowError> {
     Ok(lists.as_list::<i32>().clone())
 }
 
-/// First and last place of the elements of one row.
+/// The places of the elements of one row: the first one, and the one behind the last.
 fn places(lists: &ListArray, row: usize) -> std::ops::Range<usize> {
     let offset = |at: usize| lists.value_offsets().get(at).and_then(|end| usize::try_from(*end).ok());
     offset(row).unwrap_or(0)..offset(row + 1).unwrap_or(0)
@@ -86,7 +86,7 @@ fn push_element(text: &mut String, value: &str) {
     }
 }
 
-/// Quotes, with `escape` in front of quotes and backslashes; none stands for the sign itself.
+/// Appends a text in quotes, with `escape` before each quote and backslash in it. Without an escape, these are doubled.
 fn push_quoted(text: &mut String, value: &str, escape: &str) {
     text.push('"');
     for sign in value.chars() {
@@ -174,7 +174,7 @@ pub fn array_bytes(array: &ArrayRef, item: &Form, looks: Looks) -> Rendered {
     Ok(Arc::new(rows.finish()))
 }
 
-/// The form of the elements, and how many dimensions lie between.
+/// The form of the elements, and the number of dimensions between this one and them.
 fn innermost(item: &Form) -> (usize, &Form) {
     match item {
         Form::List(inner) => {
@@ -204,7 +204,7 @@ fn elements(levels: &[ListArray], row: usize) -> Result<(Vec<usize>, std::ops::R
     Ok((lengths, range))
 }
 
-/// What the binary form of an array begins with.
+/// The beginning of the binary form of an array.
 struct Head {
     kind: u32,
     /// The number of the first element.

@@ -1,7 +1,7 @@
 //! Times without a zone, from clients that add the zone of their clock.
 
-/// The text up to the time of the day, as PostgreSQL reads it where a time has no zone: JDBC adds the offset of the
-/// client's clock to each time it sends, and a client that asks for midnight does not mean another hour.
+/// The text without its time zone, as PostgreSQL reads a time without a zone: JDBC adds the offset of the client's clock to each time
+/// that it sends, and a client that asks for midnight does not mean another hour.
 pub fn without_zone(text: &str) -> &str {
     let text = text.trim();
     let Some(time) = text.find([' ', 'T', 't']).map(|end| end + 1) else { return text };

@@ -23,7 +23,7 @@ const MAX_GROUPS: usize = 128;
 
 /// Appends the binary form of a plain decimal text such as `-12.50`.
 ///
-/// None if the text is not one, or too long for the format.
+/// None if the text is no plain decimal, or too long for the format.
 pub fn write_binary(text: &str, out: &mut Vec<u8>) -> Option<()> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -60,7 +60,7 @@ pub fn write_binary(text: &str, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The plain decimal text of a binary value. None for NaN, infinities and malformed bytes, and for values that no type here holds:
+/// The plain decimal text of a binary value. None for NaN, infinities and malformed bytes, and for values that no type of the engine holds:
 /// eight bytes may stand for 131,072 digits.
 pub fn read_binary(mut bytes: &[u8]) -> Option<String> {
     let count = usize::from(bytes.try_get_u16().ok()?);
@@ -95,7 +95,7 @@ pub fn read_binary(mut bytes: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// A decimal with as many digits as the text has; a float if those are too many, or it is no number.
+/// A decimal with as many digits as the text has; a float if the digits are too many, or the text is no decimal, such as NaN.
 pub fn parse(text: &str) -> Option<ScalarValue> {
     let text = text.trim();
     texts::exact(text).or_else(|| text.parse().ok().map(|value| ScalarValue::Float64(Some(value))))

@@ -128,7 +128,7 @@ pub fn null(kind: &Type) -> ScalarValue {
     ScalarValue::try_from(&data_type).unwrap_or(ScalarValue::Null)
 }
 
-/// Reads a text. None if it is not of the type.
+/// Reads a value from its text. None if the text is not of the type.
 pub fn from_text(kind: &Type, text: &str, zone: Zone<'_>) -> Option<ScalarValue> {
     if let Some(item) = arrays::item_type(kind) {
         return arrays::from_text(&item, text, zone);
@@ -142,7 +142,7 @@ pub fn from_text(kind: &Type, text: &str, zone: Zone<'_>) -> Option<ScalarValue>
             read_uuid(text).ok().map(|bytes| ScalarValue::FixedSizeBinary(16, Some(bytes.to_vec())))
         }
         Type::BYTEA => bytea(text).map(|value| ScalarValue::Binary(Some(value))),
-        // A date and a time may come with the zone of the client's clock behind them, which says nothing here.
+        // A timestamp may come with the zone of the client's clock behind it, which means nothing here.
         Type::TIMESTAMP => {
             let micros = texts::timestamp_of(without_zone(text), None);
             match micros {
@@ -150,7 +150,7 @@ pub fn from_text(kind: &Type, text: &str, zone: Zone<'_>) -> Option<ScalarValue>
                 None => cast(without_zone(text), &arrow_type(kind)?),
             }
         }
-        // Without a zone of its own it is a time on the clocks of the session.
+        // A time without a zone of its own is a local time of the session's zone.
         Type::TIMESTAMPTZ => {
             let micros = zone().and_then(|zone| texts::timestamp_of(text, Some(&zone)));
             match micros {
@@ -225,7 +225,7 @@ fn octal(digits: [u8; 3]) -> Option<u8> {
     u8::from_str_radix(&text, 8).ok()
 }
 
-/// Reads binary bytes. None if they are not of the type.
+/// Reads a value from its binary form. None if the bytes are not of the type.
 pub fn from_binary(kind: &Type, bytes: &[u8]) -> Option<ScalarValue> {
     if arrays::item_type(kind).is_some() {
         return arrays::from_binary(bytes);

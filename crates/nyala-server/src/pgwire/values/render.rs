@@ -163,7 +163,7 @@ pub fn plain(array: &ArrayRef) -> Rendered {
     as_type(array, unpacked(array.data_type()))
 }
 
-/// Texts in any layout, as cells are written from each.
+/// Texts in the layout that they have: cells are written from each layout.
 fn texts_as_they_are(array: &ArrayRef) -> Rendered {
     let array = plain(array)?;
     if array.data_type().is_string() { Ok(array) } else { cast(&array, &DataType::Utf8) }
@@ -259,7 +259,7 @@ fn interval_texts(array: &ArrayRef, style: Style) -> Rendered {
     }))
 }
 
-/// Hexadecimal digits, or text with octal numbers for what is no letter of ASCII.
+/// Hexadecimal digits, or text in which bytes that are not printable ASCII are octal numbers.
 fn bytea_texts(array: &ArrayRef, escaped: bool) -> Rendered {
     use std::fmt::Write;
     let values = as_type(&plain(array)?, &DataType::Binary)?;
@@ -287,7 +287,7 @@ fn bytea_texts(array: &ArrayRef, escaped: bool) -> Rendered {
     Ok(Arc::new(texts.finish()))
 }
 
-/// The first byte; of the empty text, zero.
+/// The first byte of each text; zero for the empty text.
 fn letter_bytes(array: &ArrayRef) -> Rendered {
     let texts = as_type(array, &DataType::Utf8)?;
     let letters = texts.as_string::<i32>().iter();

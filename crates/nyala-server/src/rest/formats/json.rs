@@ -1,4 +1,4 @@
-//! One JSON document: columns, rows as arrays, and at the end how many and how long.
+//! One JSON document: columns, rows as arrays, and at the end the number of rows and the time.
 //!
 //! Rows are arrays and not objects: column names may repeat in SQL, and need not be sent each time.
 

@@ -22,7 +22,7 @@ pub struct ParquetFile {
     written: Written,
 }
 
-/// Bytes of the file that have not been sent.
+/// Bytes of the file that have not been sent yet.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 

@@ -18,11 +18,11 @@ use nyala_engine::QueryError;
 use super::refusal::{malformed, too_large};
 
 const CONTINUATION: u32 = u32::MAX;
-/// Metadata of ten thousand columns have a megabyte.
+/// Longest metadata: those of ten thousand columns have a megabyte.
 const MAX_METADATA_BYTES: usize = 16 << 20;
-/// Tables of a flatbuffer, each as often as it is referred to.
+/// Most tables of a flatbuffer, each counted as often as it is referred to.
 const MAX_TABLES: usize = 200_000;
-/// Bytes of a flatbuffer, each as often as it is referred to: a schema of many fields may share one long text.
+/// Most bytes of a flatbuffer, each counted as often as it is referred to: a schema of many fields may share one long text.
 const MAX_EXPANDED_BYTES: usize = 64 << 20;
 
 /// A message.

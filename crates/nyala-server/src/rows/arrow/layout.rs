@@ -13,7 +13,7 @@ use nyala_engine::QueryError;
 
 use super::refusal::{malformed, too_large};
 
-/// Before a compressed buffer: its length when decompressed, or -1 if it is not compressed.
+/// The bytes before a compressed buffer: its length when decompressed, or -1 if it is not compressed.
 const PREFIX_BYTES: usize = 8;
 const NOT_COMPRESSED: i64 = -1;
 
@@ -38,7 +38,7 @@ pub fn check_batch<'a>(
         total_bytes: 0,
     };
     let rows = usize::try_from(batch.length()).map_err(|_| malformed("a batch has a negative length"))?;
-    // Rows without columns have no bytes here, and take memory later.
+    // A batch without columns has no bytes here, but its rows take memory later.
     if rows > limit_bytes / 8 {
         return Err(too_large(limit_bytes));
     }
@@ -60,7 +60,7 @@ struct Layout<'a> {
     body: &'a [u8],
     codec: Option<CompressionType>,
     limit_bytes: usize,
-    /// Of all buffers so far, not compressed.
+    /// The length of all buffers so far, decompressed.
     total_bytes: usize,
 }
 
@@ -72,7 +72,7 @@ struct Node {
 }
 
 impl Layout<'_> {
-    /// Passes over a field and those within it; gives its length.
+    /// Passes over a field and its children; gives the field's length.
     fn field(&mut self, data_type: &DataType) -> Result<usize, QueryError> {
         let node = self.node()?;
         match data_type {
@@ -138,7 +138,7 @@ impl Layout<'_> {
         if self.field(values)? == count { Ok(()) } else { Err(short()) }
     }
 
-    /// Views, and as many buffers of bytes as the batch says.
+    /// Checks views, and as many buffers of bytes as the batch says.
     fn views(&mut self, length: usize) -> Result<(), QueryError> {
         self.items(length, 16)?;
         let count = self.variadic.next().ok_or_else(|| malformed("a batch does not count its buffers"))?;
@@ -156,24 +156,24 @@ impl Layout<'_> {
         if nulls > length {
             return Err(malformed("a field has more nulls than values"));
         }
-        // Values without bytes here, such as nulls, take memory later.
+        // Values without bytes, such as nulls, take memory later.
         match length > self.limit_bytes / 8 {
             true => Err(too_large(self.limit_bytes)),
             false => Ok(Node { length, nulls }),
         }
     }
 
-    /// One bit for each value, which may be left out if none is null.
+    /// Checks the validity bits: one for each value; the buffer may be left out if no value is null.
     fn validity(&mut self, node: Node) -> Result<(), QueryError> {
         self.buffer_of(if node.nulls == 0 { 0 } else { node.length.div_ceil(8) })
     }
 
-    /// One more than there are values; none at all if there are no values.
+    /// Checks offsets: one more than there are values; none at all if there are no values.
     fn offsets(&mut self, length: usize, width: usize) -> Result<(), QueryError> {
         self.items(if length == 0 { 0 } else { length + 1 }, width)
     }
 
-    /// Items of a fixed width, and nothing behind them but more items: padding is to 8 or 64 bytes.
+    /// Checks items of a fixed width. Only more items may follow, because padding is to 8 or 64 bytes.
     fn items(&mut self, count: usize, width: usize) -> Result<(), QueryError> {
         let needed = count.checked_mul(width).ok_or_else(short)?;
         let there = self.buffer()?;
@@ -181,12 +181,12 @@ impl Layout<'_> {
         if there >= needed && !is_cut { Ok(()) } else { Err(short()) }
     }
 
-    /// Takes the next buffer, which must have `needed` bytes.
+    /// Takes the next buffer, which must have at least `needed` bytes.
     fn buffer_of(&mut self, needed: usize) -> Result<(), QueryError> {
         if self.buffer()? >= needed { Ok(()) } else { Err(short()) }
     }
 
-    /// Takes the next buffer; gives its length, not compressed.
+    /// Takes the next buffer; gives its decompressed length.
     fn buffer(&mut self) -> Result<usize, QueryError> {
         let buffer = self.buffers.next().ok_or_else(|| malformed("a batch has fewer buffers than fields"))?;
         let outside = || malformed("a buffer lies outside of its message");
@@ -221,7 +221,7 @@ impl Layout<'_> {
     }
 }
 
-/// Whether the bytes decompress by LZ4 to exactly `length`. No more than a block of them is in memory.
+/// Whether the bytes decompress by LZ4 to exactly `length` bytes. Only one block of them is in memory at a time.
 fn is_lz4_of(bytes: &[u8], length: usize) -> bool {
     let length = length as u64;
     let mut decoder = FrameDecoder::new(bytes).take(length.saturating_add(1));

@@ -8,7 +8,7 @@ use super::refusal::malformed;
 
 /// Most fields, nested ones included.
 const MAX_FIELDS: usize = 10_000;
-/// Lists in lists.
+/// Most levels of nested types.
 const MAX_DEPTH: usize = 32;
 
 /// Refuses a schema that arrow-ipc cannot read, which would end in a panic, or that would take much memory.
@@ -21,9 +21,9 @@ pub fn check_schema(schema: &Schema<'_>) -> Result<(), QueryError> {
     fields.iter().try_for_each(|field| check_field(&field, 0, &mut count))
 }
 
-/// Refuses the Arrow types that a Parquet file brings with it, for the same reasons: a message with a schema.
+/// Refuses the Arrow schema in a Parquet file for the same reasons. It is a message of IPC.
 pub fn check_arrow_schema(bytes: &[u8]) -> Result<(), QueryError> {
-    // After the mark of a continuation there is a length.
+    // Newer writers put a continuation marker and a length before the message.
     let metadata = match bytes.strip_prefix(&[0xff; 4]) {
         Some(rest) => rest.get(4..).unwrap_or_default(),
         None => bytes,
@@ -55,7 +55,7 @@ fn is_int(field: Option<arrow::ipc::Int<'_>>) -> bool {
     field.is_some_and(|int| matches!(int.bitWidth(), 8 | 16 | 32 | 64))
 }
 
-/// Keys of a dictionary, if it is one.
+/// Whether the keys of a dictionary have a possible type; true for other columns.
 fn has_possible_keys(field: &Field<'_>) -> bool {
     field.dictionary().is_none_or(|dictionary| is_int(dictionary.indexType()))
 }
@@ -120,7 +120,7 @@ fn has_possible_unit(field: &Field<'_>) -> bool {
     }
 }
 
-/// Whether there are as many fields within it as its type has, of types that these may have.
+/// Whether the field has as many children as its type needs, of types that these may have.
 fn has_its_children(field: &Field<'_>) -> bool {
     let children = field.children();
     let count = children.map_or(0, |children| children.len());

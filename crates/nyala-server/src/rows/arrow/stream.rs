@@ -1,4 +1,4 @@
-//! Messages to batches.
+//! Turns messages of an Arrow IPC stream into batches.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +26,7 @@ const MAX_BATCH_BYTES: usize = 256 << 20;
 /// An Arrow IPC stream.
 pub struct ArrowStream {
     frames: Frames,
-    /// Bytes that came, of which the first are used.
+    /// Bytes that came. The first `used` of them are decoded already.
     bytes: Vec<u8>,
     used: usize,
     schema: Option<SchemaRef>,
@@ -136,10 +136,10 @@ impl ArrowStream {
     }
 }
 
-/// The columns that a message tells.
+/// The columns in a message with a schema.
 ///
 /// # Errors
-/// It is damaged, or no schema.
+/// The message is damaged, or holds no schema.
 pub fn schema_of_message(metadata: &[u8]) -> Result<SchemaRef, QueryError> {
     let read = || {
         let message = message(metadata)?;

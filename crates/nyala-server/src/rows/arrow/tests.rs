@@ -72,7 +72,7 @@ fn compressed_batches_are_bounded_by_what_they_become() {
     }
 }
 
-/// As the report had it: `memory allocation of 22661211138575650 bytes failed`.
+/// The report of this bug said: `memory allocation of 22661211138575650 bytes failed`.
 #[test]
 fn a_compressed_buffer_cannot_ask_for_more_than_is_allowed() {
     for codec in [CompressionType::LZ4_FRAME, CompressionType::ZSTD] {
@@ -99,7 +99,7 @@ fn no_number_of_a_message_is_trusted() {
             let mut lying = whole.clone();
             let place = at..(at + 4).min(lying.len());
             lying[place.clone()].copy_from_slice(&lie.to_le_bytes()[..place.len()]);
-            // Only the return matters, not the result.
+            // Only that the decoder returns matters, not its result.
             let _ = decoded(&lying, 1 << 20);
         }
     }
