@@ -28,8 +28,8 @@ pub const NODE: &str = "node";
 const LOCK: &str = "nyala.lock";
 /// File of the catalog, within the data folder.
 const CATALOG: &str = "catalog.sqlite";
-/// A process that only looks whether the folder is in use has the lock for a moment. Another one is refused when as many further
-/// tries have failed.
+/// Tries to take the lock: a process that only checks the folder holds it for a moment. When all tries have failed, this process is
+/// refused.
 const TRIES: u32 = 10;
 const BETWEEN_TRIES: Duration = Duration::from_millis(30);
 
@@ -59,7 +59,7 @@ pub fn node_id(data_dir: &Path) -> Result<NodeId, StorageError> {
 pub fn known_node(data_dir: &Path) -> Result<Option<NodeId>, StorageError> {
     let file = data_dir.join(NODE);
     match std::fs::read_to_string(&file) {
-        // An empty file is of a crash while it was made.
+        // A crash while the file was made leaves it empty.
         Ok(text) if text.trim().is_empty() => Ok(None),
         Ok(text) => Ok(Some(NodeId(text.trim().to_owned()))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -76,12 +76,12 @@ pub fn check_unused(path: &Path) -> Result<(), StorageError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened.map_err(|source| StorageError::DataDir { path: path.to_owned(), source })?,
     };
-    // Given back when the file is closed, at the end of this function.
+    // Closing the file at the end of this function gives the lock back.
     let tried = lock.try_lock_shared();
     check_lock(path, &mut lock, tried)
 }
 
-/// The result of an attempt to take a data folder's lock. Another process that has it is named by the file.
+/// The outcome of a try to take a data folder's lock. The error names the other process, which has written its name to the file.
 fn check_lock(path: &Path, lock: &mut File, tried: Result<(), TryLockError>) -> Result<(), StorageError> {
     match tried {
         Ok(()) => Ok(()),

@@ -47,7 +47,7 @@ pub enum StorageError {
     NoBucket {
         /// The kind of the store.
         store: StoreKind,
-        /// Its name.
+        /// The bucket's name.
         bucket: String,
     },
     /// The store refuses the credentials, or they lack the permission.
@@ -83,9 +83,9 @@ pub enum StorageError {
     InUse {
         /// The folder.
         path: PathBuf,
-        /// The other process, as it described itself.
+        /// The other process, as it described itself in the lock's file.
         holder: String,
-        /// Its address, if it listens.
+        /// The other process's address, if it listens.
         address: Option<String>,
     },
     /// There are cubes, disk stores or copies of a catalog, but no catalog.
@@ -134,15 +134,15 @@ pub enum StorageError {
         /// The last error.
         reason: String,
     },
-    /// The configuration says that cuboids are elsewhere.
+    /// The cuboids are at another place than the configuration says.
     #[error(
         "cuboids are in {}, but `storage.data` says {}; set it back, or move them with `nyala storage move {}`",
         shown(noted), shown(configured), if configured.is_empty() { "local" } else { configured }
     )]
     CuboidsElsewhere {
-        /// Where they are; empty for the data folder.
+        /// The place of the cuboids; empty for the data folder.
         noted: String,
-        /// What the configuration says.
+        /// The place in the configuration; empty for the data folder.
         configured: String,
     },
     /// Another process uses the folder of the block cache.

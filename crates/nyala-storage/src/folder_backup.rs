@@ -7,7 +7,7 @@
 //! file 20480 9ae0daaf catalog.sqlite          bytes, CRC-32C, path
 //! file 18311 02fd3c11 cubes/11/01a1…/5-0.parquet
 //! moved stores/moved-0 fast                   a disk store from elsewhere: its folder here, and its name
-//! moved-hex stores/moved-1 610a62             the same, of a name that is not of one line
+//! moved-hex stores/moved-1 610a62             such a store, its name in hexadecimal because it is not one line
 //! end 2 6a2c03d5                              number of files, CRC-32C of all lines before
 //! ```
 //!
@@ -49,7 +49,7 @@ impl NewBackup {
         Ok(Self { folder: folder.to_owned(), base, manifest })
     }
 
-    /// Its folder.
+    /// The backup's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -178,7 +178,7 @@ mod tests {
             for at in 0..whole.len() {
                 let mut flipped = whole.clone();
                 flipped[at] ^= 4;
-                // Written anew, not changed in place: the other backup has the same file.
+                // Writes the file anew instead of changing it: the other backup shares it by a hard link.
                 std::fs::remove_file(&path).unwrap();
                 std::fs::write(&path, &flipped).unwrap();
                 let found = BackupManifest::read(&first).and_then(|manifest| manifest.verify(&first));

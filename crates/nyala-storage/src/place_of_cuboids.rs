@@ -8,17 +8,17 @@ use nyala_model::CatalogSnapshot;
 use crate::StorageError;
 use crate::object::{Location, url_of};
 
-/// The file, within the data folder. Without it, cuboids are in the data folder.
+/// The name of the note, within the data folder. Without a note, cuboids are in the data folder.
 const NOTE: &str = "cuboids-at";
 
 fn file(data_dir: &Path) -> PathBuf {
     data_dir.join(NOTE)
 }
 
-/// A place in the one form in which places are compared; empty for the data folder.
+/// A place in the form in which places are compared; empty for the data folder.
 ///
 /// # Errors
-/// The text is no location.
+/// The text is not a location.
 pub fn canonical(place: &str) -> Result<String, StorageError> {
     match place {
         "" => Ok(String::new()),
@@ -26,7 +26,7 @@ pub fn canonical(place: &str) -> Result<String, StorageError> {
     }
 }
 
-/// Where cuboids are, as `storage.data` tells it: empty for the data folder.
+/// The note: the place of cuboids as `storage.data` has it, empty for the data folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Noted {
     /// The place of the cuboids that exist.
@@ -35,7 +35,7 @@ pub struct Noted {
     pub left: Option<String>,
 }
 
-/// Begins the line of a place that a move has left.
+/// The beginning of the line with a place that a move has left.
 const LEFT: &str = "left ";
 
 /// The note of a data folder.

@@ -34,9 +34,9 @@ const MOVED_AT_ONCE: usize = 8;
 #[derive(Debug, Clone)]
 pub struct SegmentStore {
     opened: OpenedStore,
-    /// None for a bucket.
+    /// The data folder; none for a bucket.
     data_dir: Option<PathBuf>,
-    /// Why cubes cannot be built yet; of a bucket that was not reached.
+    /// The reason why cubes cannot be built yet, if the bucket was not reached.
     unready: Arc<Mutex<Option<String>>>,
 }
 
@@ -57,7 +57,7 @@ impl SegmentStore {
         Ok(Self { opened: open_data(&location, config, cache)?, data_dir: None, unready: Arc::default() })
     }
 
-    /// In the data folder.
+    /// The place in the data folder.
     ///
     /// # Errors
     /// The folder cannot be used.
@@ -102,15 +102,15 @@ impl SegmentStore {
         unready.map_or(Ok(()), |reason| Err(StorageError::PlaceNotReached { location, reason }))
     }
 
-    /// Takes the place for one catalog: files that it does not know are deleted there. `by` is the data folder, or all nodes
-    /// with the catalog; if the place belongs to the data folder `from` alone, it is given to them.
+    /// Takes the place for one catalog, which will delete files there that it does not know. `by` is the data folder, or all nodes
+    /// with the catalog; if the place belongs to the data folder `from` alone, it passes to them.
     ///
     /// # Errors
     /// [`StorageError::PlaceTaken`] if another catalog has it.
     pub async fn claim(&self, by: &NodeId, from: &NodeId) -> std::result::Result<(), StorageError> {
         let Some(url) = self.opened.url() else { return Ok(()) };
         let failed = |error| self.explain(error);
-        // Not every store refuses to overwrite, so that it is asked first.
+        // The owner is read first, because not every store refuses to overwrite an object.
         let mut owner = self.owner().await.map_err(failed)?;
         if owner.is_none() {
             let id = PutPayload::from(by.0.clone());
@@ -152,7 +152,7 @@ impl SegmentStore {
     /// Deletes the files of all segments and gives the place back, once they are elsewhere.
     ///
     /// # Errors
-    /// Some may be there yet.
+    /// Some files could not be deleted.
     pub async fn clear(&self) -> Result<()> {
         if let Some(data_dir) = &self.data_dir {
             return remove_folder(&data_dir.join(CUBES)).map_err(of);
@@ -231,7 +231,7 @@ impl SegmentStore {
     /// Deletes a folder with all that is in it. What cannot be deleted is logged, and the next start tries again.
     pub async fn remove(&self, folder: &str) {
         let removed = match &self.data_dir {
-            // Half-written files too, which the store does not list.
+            // The store does not list half-written files, so that the folder is removed itself.
             Some(data_dir) => remove_folder(&data_dir.join(folder)).map_err(of),
             None => {
                 let files = self.files().list(Some(&Path::from(folder))).map_ok(|file| file.location);
@@ -246,7 +246,7 @@ impl SegmentStore {
     /// Deletes files of a folder. What cannot be deleted is logged, and the next start tries again.
     pub async fn remove_files(&self, folder: &str, names: &[String]) {
         let removed = match &self.data_dir {
-            // Names of half-written files are none that a store takes.
+            // A store does not accept the names of half-written files.
             Some(data_dir) => {
                 let folder = data_dir.join(folder);
                 names.iter().try_for_each(|name| remove_file(&folder.join(name))).map_err(of)
@@ -277,7 +277,7 @@ impl SegmentStore {
     /// Moves files to a folder where the user finds them.
     ///
     /// # Errors
-    /// They cannot be moved.
+    /// A file cannot be moved.
     pub async fn set_aside(&self, aside: &str, folder: &str, names: &[String]) -> Result<()> {
         let to = format!("{SET_ASIDE}/{aside}/{folder}");
         let Some(data_dir) = &self.data_dir else {
@@ -286,7 +286,7 @@ impl SegmentStore {
             }
             return Ok(());
         };
-        // Names of half-written files are none that a store takes.
+        // A store does not accept the names of half-written files.
         let (from, to) = (data_dir.join(folder), data_dir.join(to));
         std::fs::create_dir_all(&to).map_err(of)?;
         names.iter().try_for_each(|name| std::fs::rename(from.join(name), to.join(name))).map_err(of)
@@ -314,7 +314,7 @@ pub async fn copy_segments(
 }
 
 async fn copy(path: &Path, bytes: u64, (from, to): (&SegmentStore, &SegmentStore)) -> Result<()> {
-    // Names of segments are never used again.
+    // Names of segments are never used again, so that a file of this size is the same one.
     if to.files().head(path).await.is_ok_and(|found| found.size == bytes) {
         return Ok(());
     }
@@ -335,7 +335,7 @@ async fn copy(path: &Path, bytes: u64, (from, to): (&SegmentStore, &SegmentStore
         let _ = sink.abort().await;
         return Err(error);
     }
-    // It panics when it is aborted after this.
+    // The sink panics if it is aborted after this, so that the copy ends here in any case.
     sink.shutdown().await.map_err(of)
 }
 

@@ -1,4 +1,4 @@
-//! What another store of the process does while a large one comes back, and how long that takes.
+//! Latencies of another store of the process while a large store recovers.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::rows::{ten_columns, ten_schema, wide_schema};
 
 const WORDS: &[&str] = &["create table", "insert a row", "read by key", "drop table"];
 
-/// Latencies of each of the words, once while the large store recovers and once while nothing does.
+/// Latencies of each of [`WORDS`], measured while the large store recovers, and while it does not.
 #[derive(Default)]
 struct Times {
     recovering: [Vec<Duration>; 4],

@@ -23,7 +23,7 @@ mod writing;
 
 use std::path::PathBuf;
 
-/// That of the server.
+/// The allocator of the server.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

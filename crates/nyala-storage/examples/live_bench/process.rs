@@ -1,4 +1,4 @@
-//! This process: what it used, and itself started anew.
+//! Resources of this process, and starts of the program for single measurements.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,15 +6,15 @@ use std::process::{Command, Stdio};
 
 use nyala_storage::oplog::{DiskStore, Environment, StoreOptions};
 
-/// What this process used so far.
+/// Resources that this process used so far.
 pub struct Usage {
-    /// Of processor time.
+    /// Seconds of processor time.
     pub seconds: f64,
-    /// In memory now.
+    /// Bytes in memory now.
     pub resident: u64,
-    /// In memory at most.
+    /// Most bytes in memory.
     pub peak: u64,
-    /// Bytes asked of the system.
+    /// Bytes that were read from the system.
     pub read: u64,
     /// Bytes that came from a disk.
     pub from_disk: u64,

@@ -16,14 +16,14 @@ use crate::rows::{wide_rows, wide_schema};
 const ENDS: &[&str] = &["closed", "crashed", "crashed-updates"];
 const RUNS: usize = 3;
 pub const STATEMENT_ROWS: u64 = 10_000;
-/// The last rows are written in smaller steps, and not all of them.
+/// The last rows are written in smaller steps, and some of them are left out.
 const TAIL_ROWS: u64 = 200_000;
 const TAIL_STEP: u64 = 1_000;
 
 /// One line of the table.
 struct Measured {
     name: String,
-    /// What each start measured, by name.
+    /// The numbers of each start, by name.
     runs: Vec<BTreeMap<String, f64>>,
 }
 

@@ -85,7 +85,7 @@ impl ObjectStore for CountedStore {
     }
 
     async fn get_opts(&self, path: &Path, mut options: GetOptions) -> Result<GetResult> {
-        // Lists of Azure leave out the quotes that its header is to have.
+        // Tags in Azure's listings lack the quotes that the header must have.
         if self.kind == StoreKind::Azure {
             options.if_match = options.if_match.map(|tag| format!("\"{}\"", tag.trim_matches('"')));
         }

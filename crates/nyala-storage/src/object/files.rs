@@ -1,4 +1,4 @@
-//! Local files. Each is checked when it is opened: links may have changed since its location was.
+//! Local files. Each file is checked when it is opened: links may have changed since its location was checked.
 
 use std::fmt;
 use std::ops::Range;
@@ -32,7 +32,7 @@ impl GuardedFiles {
         Self { files: LocalFileSystem::new(), rules }
     }
 
-    /// Resolves and checks a path, as its links are now.
+    /// Resolves and checks a path with its present links.
     fn check(&self, location: &Path) -> Result<Path> {
         let path = self.files.path_to_filesystem(location)?;
         let real = self.rules.check_path(&path).map_err(|error| refused(location, error))?;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use object_store::Error;
 
-/// The cause of an error, with the kind of the store that told it.
+/// An error of a store as a cause, with the kind of the store.
 #[derive(Debug, thiserror::Error)]
 #[error("{source}")]
 struct Told {
@@ -38,7 +38,7 @@ impl StoreKind {
         }
     }
 
-    /// The kind that an error was told by. One that no [`Self::told`] has gone through names its store, or comes from S3.
+    /// The kind of the store that gave an error. An error without a mark of [`Self::told`] names its store, or comes from S3.
     pub(super) fn of_error(error: &Error) -> Self {
         let first: &(dyn StdError + 'static) = error;
         let mut causes = std::iter::successors(Some(first), |cause| (*cause).source());
@@ -50,7 +50,7 @@ impl StoreKind {
         }
     }
 
-    /// The error with the kind among its causes.
+    /// Marks the error with the kind, which becomes one of its causes.
     pub(super) fn told(self, error: Error) -> Error {
         let told = |source| -> Box<dyn StdError + Send + Sync> { Box::new(Told { kind: self, source }) };
         match error {
@@ -66,7 +66,7 @@ impl StoreKind {
         }
     }
 
-    /// The section of its settings, as errors name it.
+    /// The section of the store's settings, as errors name it.
     pub fn section(self) -> &'static str {
         match self {
             Self::S3 => "storage.s3",
@@ -76,7 +76,7 @@ impl StoreKind {
     }
 }
 
-/// Where its settings are.
+/// Names the places of the store's settings.
 impl fmt::Display for StoreKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let variables = match self {

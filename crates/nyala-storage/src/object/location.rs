@@ -67,7 +67,7 @@ impl Location {
         Ok(Self { url, path })
     }
 
-    /// The kind of its store; none for the local file system.
+    /// The kind of the location's store; none for the local file system.
     pub fn store(&self) -> Option<StoreKind> {
         StoreKind::of_scheme(self.url.scheme())
     }

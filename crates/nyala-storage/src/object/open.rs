@@ -33,7 +33,7 @@ pub fn open(
 /// Opens the place of cuboids in a bucket. No table may read it. Nothing is read yet.
 ///
 /// # Errors
-/// The location is none in a bucket.
+/// The location is not in a bucket.
 pub fn open_data(
     location: &Location,
     config: &StorageConfig,
@@ -73,13 +73,13 @@ fn open_remote(
     opened.map_err(|source| StorageError::Open { store: kind, location: location.to_string(), source })
 }
 
-/// How requests are made.
+/// Options of the HTTP client of a store.
 struct Client {
     options: ClientOptions,
     retry: RetryConfig,
 }
 
-/// The settings that are set, with their keys in the library.
+/// The settings that are not empty, with the keys that the library has for them.
 fn given<const N: usize, K>(settings: [(K, &String); N]) -> impl Iterator<Item = (K, &String)> {
     settings.into_iter().filter(|(_, value)| !value.is_empty())
 }

@@ -17,7 +17,7 @@ pub struct OpenedStore {
     remote: Option<Arc<Remote>>,
 }
 
-/// What a remote store has beside its requests.
+/// Parts of a store that only remote stores have.
 #[derive(Debug)]
 struct Remote {
     url: String,
@@ -30,9 +30,9 @@ struct Remote {
 /// How a statement reads files.
 #[derive(Debug, Clone)]
 pub struct Reader {
-    /// Whether blocks that it fetches are kept.
+    /// Whether blocks that the statement fetches are kept.
     pub fill: Fill,
-    /// Counts what it reads.
+    /// Counts the bytes that the statement reads.
     pub tally: Arc<Tally>,
 }
 
@@ -42,7 +42,7 @@ impl OpenedStore {
         Self { store, remote: None }
     }
 
-    /// A store elsewhere. Under `excluded` URLs, nothing is cached.
+    /// A remote store. Files under `excluded` URLs are not cached.
     pub fn remote(
         url: String,
         (kind, store): (StoreKind, Arc<dyn ObjectStore>),
@@ -64,12 +64,12 @@ impl OpenedStore {
         self.remote.as_ref().map(|remote| remote.counts.as_ref())
     }
 
-    /// Its URL without a path; none for the file system.
+    /// The store's URL without a path; none for the file system.
     pub fn url(&self) -> Option<&str> {
         self.remote.as_ref().map(|remote| remote.url.as_str())
     }
 
-    /// Whether it is elsewhere.
+    /// Whether the store is remote.
     pub fn is_remote(&self) -> bool {
         self.remote.is_some()
     }

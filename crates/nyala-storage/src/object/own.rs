@@ -33,7 +33,7 @@ type Id = (u64, u64);
 #[derive(Debug)]
 pub struct OwnPaths {
     data_dir: Option<PathBuf>,
-    /// Folders elsewhere.
+    /// Folders of the server outside of the data folder.
     folders: Vec<PathBuf>,
     files: Vec<PathBuf>,
     known: ArcSwap<Known>,
@@ -70,17 +70,17 @@ impl Folder {
     }
 }
 
-/// The use of a path, which decides about folders of disk stores.
+/// The use of a path: folders of disk stores are allowed for one use only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// To read rows.
+    /// A client reads rows from it.
     Table,
-    /// To hold a disk store: it may lie in the folders of disk stores.
+    /// A disk store is to lie in it, which the folders of disk stores are for.
     Store,
 }
 
 impl OwnPaths {
-    /// Only the operating system's files.
+    /// No paths of the server: only the operating system's files are refused.
     pub fn none() -> Self {
         Self { data_dir: None, folders: Vec::new(), files: Vec::new(), known: ArcSwap::default() }
     }
@@ -95,7 +95,7 @@ impl OwnPaths {
         own
     }
 
-    /// The same paths, and a folder elsewhere with all its contents.
+    /// Adds a folder outside of the data folder, with all its contents.
     #[must_use]
     pub fn with_folder(mut self, folder: PathBuf) -> Self {
         self.folders.push(folder);

@@ -18,7 +18,7 @@ pub fn refusal(error: &Error) -> Option<StorageError> {
         Some("NoSuchBucket" | "ContainerNotFound") => Some(StorageError::NoBucket { store, bucket }),
         Some(code) => {
             let message = element(&text, "Message").unwrap_or_default().trim();
-            // Azure's next lines are the number and the time of the request.
+            // The next lines of Azure's message are the number and the time of the request.
             let message = message.lines().next().unwrap_or_default().trim_end_matches('.');
             let reason = if message.is_empty() { code.to_owned() } else { format!("{code}, {message}") };
             match code {

@@ -104,7 +104,7 @@ impl LocationRules {
     /// the server may come to look for files of its own.
     ///
     /// # Errors
-    /// As of [`Self::check`], and [`StorageError::InvalidLocation`] for a folder.
+    /// The errors of [`Self::check`], and [`StorageError::InvalidLocation`] for a folder.
     pub fn check_target(&self, location: Location) -> Result<AllowedLocation, StorageError> {
         if location.is_folder() {
             let reason = "it is a folder, not a file to write".to_owned();
@@ -120,7 +120,7 @@ impl LocationRules {
     /// Checks the folder of a disk store, which may not exist yet.
     ///
     /// # Errors
-    /// As of [`Self::check`].
+    /// The errors of [`Self::check`].
     pub fn check_store(&self, folder: Location) -> Result<AllowedLocation, StorageError> {
         self.check_prefix(&folder)?;
         let Some(path) = folder.local_path() else { return Ok(AllowedLocation(folder)) };
@@ -135,7 +135,7 @@ impl LocationRules {
     /// Opens the store of a location, whose remote files are read through `cache`. Nothing is read yet.
     ///
     /// # Errors
-    /// S3 cannot be set up with this configuration.
+    /// The remote store cannot be set up with this configuration.
     pub fn open(
         self: &Arc<Self>,
         location: &AllowedLocation,
@@ -145,7 +145,7 @@ impl LocationRules {
         open::open(location, Arc::clone(self), config, cache)
     }
 
-    /// Whether a location in the bucket of the cuboids is one of them, or a folder or pattern in which they would be found.
+    /// Whether a location in the bucket of the cuboids is a cuboid, or a folder or pattern in which cuboids would be found.
     fn leads_to_cuboids(&self, location: &Location) -> bool {
         let Some((_, data)) = self.data.as_ref().filter(|(store, _)| *store == store_url(location)) else {
             return false;

@@ -1,4 +1,4 @@
-//! Reads of one version of a file: a query never sees two of them.
+//! Reads of one version of a file: a query never reads two versions of it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,20 +6,20 @@ use std::sync::Arc;
 use object_store::path::Path;
 use object_store::{Error, GetOptions, GetResult, ObjectMeta, ObjectStore, Result};
 
-/// Which content of a file is meant.
+/// The version of a file that a read is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// The one that a listing showed.
+    /// The version that a listing showed.
     AsListed,
-    /// The only one there ever is.
+    /// The only version, of a file that never changes.
     Constant,
 }
 
-/// The file is another one than the listing showed that the query was planned with.
+/// The file has another version than the listing that the query was planned with.
 #[derive(Debug, thiserror::Error)]
 #[error("file `{path}` changed while it was read; run the statement again")]
 pub struct FileChanged {
-    /// Its path within the store.
+    /// The file's path within the store.
     pub path: Path,
 }
 
@@ -54,7 +54,7 @@ pub async fn get(
     }
 }
 
-/// Compares what the store has with what a listing showed. Answers to reads tell the time in seconds only, and lists of
+/// Compares the file in the store with the listed one. Answers to reads have times in seconds only, and listings of
 /// Azure leave out the quotes of tags.
 fn check(found: &ObjectMeta, listed: &ObjectMeta, version: Version) -> Result<()> {
     let same_tag = match (&found.e_tag, &listed.e_tag) {

@@ -19,12 +19,12 @@ use super::cache::{BlockCache, RemoteFile};
 use super::opened::{Reader, parts};
 use super::version::{self, Version};
 
-/// Read at a time when a whole file is read through the cache, in bytes.
+/// Bytes of one read when a whole file is read through the cache.
 const STREAMED_BYTES: u64 = 4 << 20;
-/// So many of these reads are on their way.
+/// Reads of a whole file that are under way at the same time.
 const STREAMED_AT_ONCE: usize = 2;
 
-/// Where bytes come from.
+/// The source of bytes.
 #[derive(Debug, Clone)]
 pub enum Reads {
     Cached(Arc<BlockCache>, Arc<RemoteFile>),

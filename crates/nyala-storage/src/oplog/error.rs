@@ -15,20 +15,20 @@ pub type Result<T, E = OplogError> = std::result::Result<T, E>;
 pub struct Damage {
     /// The file.
     pub file: PathBuf,
-    /// Where in it, in bytes.
+    /// The offset in the file, in bytes.
     pub offset: u64,
     /// The expectation that failed.
     pub reason: String,
-    /// The rows that are not served therefore, as far as they are known.
+    /// The rows that cannot be served because of the damage, as far as they are known.
     pub rows: Option<Box<LostRows>>,
 }
 
 /// Rows of a unit that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostRows {
-    /// Their table.
+    /// The table of the rows.
     pub table: String,
-    /// How many.
+    /// The number of rows.
     pub rows: u64,
     /// The lowest and the highest LSN at which they were last written.
     pub lsns: (u64, u64),
@@ -37,7 +37,7 @@ pub struct LostRows {
 }
 
 impl Damage {
-    /// Whether this is the same place.
+    /// Whether the other damage is at the same place.
     pub(crate) fn is_at(&self, other: &Self) -> bool {
         (&self.file, self.offset) == (&other.file, other.offset)
     }
@@ -68,7 +68,7 @@ pub enum OplogError {
     /// The operating system failed. The operation had no effect.
     #[error("cannot {action} `{}`: {source}", file.display())]
     Io {
-        /// Such as "read".
+        /// The action that failed, such as "read".
         action: &'static str,
         /// The file or folder.
         file: PathBuf,
@@ -125,13 +125,13 @@ pub enum OplogError {
     /// There is a table of this name.
     #[error("table `{table}` exists in this store")]
     TableExists {
-        /// Its name.
+        /// The table's name.
         table: String,
     },
     /// There is no such table, or it was dropped.
     #[error("table `{table}` does not exist in this store")]
     NoTable {
-        /// Its name.
+        /// The table's name.
         table: String,
     },
     /// The request cannot be carried out as it is.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::codec::{In, Out};
 use super::error::{OplogError, Result};
 
-/// Bytes of a label at most.
+/// Most bytes of a label.
 const NAME_BYTES: usize = 128;
 
 /// The name of a load, unique in its table.
@@ -22,9 +22,9 @@ pub struct Label {
 /// The effect of the statement of a label.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Labelled {
-    /// Its LSN, which is the version of the rows it wrote.
+    /// LSN of the statement, which is the version of the rows it wrote.
     pub lsn: u64,
-    /// Rows that it inserted or replaced; a row that came twice counts twice.
+    /// Rows that the statement inserted or replaced; a row that came twice counts twice.
     pub rows: u64,
     /// Rows that the client left out of the statement.
     pub rejected: u64,
@@ -42,7 +42,7 @@ impl Label {
         Ok(Self { name: name.into(), rejected: 0 })
     }
 
-    /// The same, with the number of rows that were left out, to be reported again with the other counts.
+    /// Adds the number of rows that were left out, which a repeated load reports with the other counts.
     pub fn rejecting(mut self, rejected: u64) -> Self {
         self.rejected = rejected;
         self
@@ -53,7 +53,7 @@ impl Label {
         &self.name
     }
 
-    /// The effect of a statement of so many rows under this label.
+    /// The effect of a statement of `rows` rows under this label.
     pub(crate) fn done(&self, lsn: u64, rows: usize) -> Labelled {
         Labelled { lsn, rows: rows as u64, rejected: self.rejected }
     }
@@ -110,7 +110,7 @@ impl Labels {
         self.order.push_back(name);
     }
 
-    /// Forgets the oldest beyond a number.
+    /// Forgets the oldest labels beyond a number.
     pub fn keep_newest(&mut self, most: usize) {
         while self.order.len() > most {
             if let Some(oldest) = self.order.pop_front() {

@@ -10,13 +10,13 @@ use super::error::{OplogError, Result};
 /// When a write is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// When it is on disk; writes that come together share one fsync.
+    /// When the write is on disk; writes that come together share one fsync.
     #[default]
     Group,
-    /// When it is handed to the operating system, which is told to write it out at short intervals: a power cut loses
+    /// When the write is handed to the operating system, which is told to write it out at short intervals: a power cut loses
     /// the writes since the last interval.
     Interval,
-    /// When it is handed to the operating system, which writes it out when it likes.
+    /// When the write is handed to the operating system, which writes it out when it likes.
     Os,
 }
 
@@ -25,7 +25,7 @@ const DURABILITIES: &[Durability] = &[Durability::Group, Durability::Interval, D
 /// A table to be made.
 #[derive(Debug, Clone)]
 pub struct TableSpec {
-    /// Unique in its store.
+    /// Name of the table, unique in its store.
     pub name: String,
     /// Columns. Metadata of schema and fields are not kept, and a column that is given as a dictionary, as runs or
     /// as a view of lists becomes one of the plain type; the table's schema says so.
@@ -36,7 +36,7 @@ pub struct TableSpec {
     pub buckets: u32,
     /// When writes are acknowledged.
     pub durability: Durability,
-    /// Rows last written so long ago are dead, in milliseconds; none keeps them.
+    /// Rows that were last written this long ago are dead, in milliseconds; none keeps them.
     pub ttl_ms: Option<u64>,
 }
 
@@ -258,15 +258,15 @@ impl TableMeta {
 /// A change of a table's columns.
 #[derive(Debug, Clone)]
 pub enum Alteration {
-    /// A column at the end, null in the rows that are there.
+    /// Adds a column at the end, which is null in the rows that are there.
     AddColumn(Field),
-    /// By name; not one of the key.
+    /// Drops a column by its name. Columns of the key cannot be dropped.
     DropColumn(String),
-    /// Its values stay.
+    /// Renames a column, which keeps its values.
     RenameColumn {
-        /// The name it has.
+        /// The present name.
         from: String,
-        /// The name it gets.
+        /// The new name.
         to: String,
     },
 }

@@ -22,13 +22,13 @@ impl Space {
         Self::mapped_from(MAPPED_BYTES, bytes)
     }
 
-    /// The same for short-lived memory.
+    /// Zeroed memory that is soon given back.
     pub fn brief(bytes: usize) -> Self {
         Self::mapped_from(BRIEFLY_MAPPED_BYTES, bytes)
     }
 
     fn mapped_from(least: usize, bytes: usize) -> Self {
-        // A process may have only so many mappings.
+        // Mapping may fail, because a process may have only so many mappings.
         let mapped = (bytes >= least).then(|| MmapMut::map_anon(bytes).ok()).flatten();
         match mapped {
             Some(mapped) => {
@@ -37,7 +37,7 @@ impl Space {
                 }
                 Self::Mapped(mapped)
             }
-            // Allocated as zeros, which the allocator need not write before they are read.
+            // Memory of zeros, which the allocator need not write before it is read.
             None => Self::Allocated(MutableBuffer::from(vec![0_i128; bytes.div_ceil(size_of::<i128>())])),
         }
     }
@@ -56,7 +56,7 @@ impl Space {
         }
     }
 
-    /// The first bytes of it.
+    /// The first `bytes` bytes.
     pub fn into_buffer(self, bytes: usize) -> Buffer {
         match self {
             Self::Allocated(mut buffer) => {
@@ -72,7 +72,7 @@ impl Space {
 
 #[cfg(target_os = "linux")]
 fn ask_for_huge_pages(mapped: &MmapMut) {
-    // A kernel without them refuses; small pages do as well.
+    // A kernel without huge pages refuses; small pages do as well.
     let _refused = mapped.advise(memmap2::Advice::HugePage);
 }
 

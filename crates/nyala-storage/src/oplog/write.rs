@@ -22,8 +22,8 @@ pub enum Condition {
     Always,
     /// None of the rows to insert exists, and no two of them have one key.
     Absent,
-    /// Each row was last written at this LSN; 0: it does not exist. First for the rows to insert, then for
-    /// those to delete.
+    /// Each row was last written at its LSN here; 0 for a row that does not exist. LSNs of the rows to insert come first, then
+    /// those of the rows to delete.
     Versions(Vec<u64>),
 }
 
@@ -54,26 +54,26 @@ impl Write {
         Self { deletes: Some(keys), ..Self::default() }
     }
 
-    /// The same, under a condition.
+    /// Sets the condition of the write.
     pub fn when(mut self, condition: Condition) -> Self {
         self.condition = condition;
         self
     }
 
-    /// The same, once only.
+    /// Sets the label of the write, under which it is done once.
     pub fn labelled(mut self, label: Label) -> Self {
         self.label = Some(label);
         self
     }
 
-    /// Bytes of the texts and blobs of its rows: the least size of the encoded write.
+    /// Bytes of the texts and blobs of the write's rows: the least size of the encoded write.
     pub(crate) fn text_bytes(&self) -> u64 {
         let batches = self.upserts.iter().chain(&self.deletes);
         batches.flat_map(RecordBatch::columns).map(|column| text_bytes(column)).sum()
     }
 }
 
-/// Rows of one statement at most.
+/// Most rows of one statement.
 const STATEMENT_ROWS: usize = 1 << 27;
 
 /// Rows, checked and hashed.
@@ -96,7 +96,7 @@ impl HashedRows {
         self.hashes.len()
     }
 
-    /// Two rows with one key.
+    /// The positions of two rows with one key, if there are such rows.
     fn twice(&self) -> Option<(usize, usize)> {
         let mut known: HashTable<usize> = HashTable::with_capacity(self.len());
         for (row, hash) in self.hashes.iter().enumerate() {
@@ -159,7 +159,7 @@ impl PreparedWrite {
         Ok(Self { schema, deletes, upserts, condition: write.condition, label: write.label })
     }
 
-    /// The same write, with columns of its own if the given ones keep much more memory than the rows need, as slices
+    /// The same write, with copies of its columns if these keep much more memory than the rows need, as slices
     /// of large batches do. `payload` is the encoded write.
     pub fn compact(self, payload: &[u8], meta: &TableMeta, seed: u64) -> Result<Self> {
         let columns = self.upserts.iter().flat_map(|rows| &rows.columns);
@@ -172,7 +172,7 @@ impl PreparedWrite {
         Ok(Self { condition: self.condition, label: self.label, ..decoded })
     }
 
-    /// Whether it does nothing, not even remember a label.
+    /// Whether the write does nothing, not even remember a label.
     pub fn is_empty(&self) -> bool {
         self.deletes.is_none() && self.upserts.is_none() && self.label.is_none()
     }
@@ -231,7 +231,7 @@ pub fn decode_write<'a>(
 #[derive(Debug)]
 pub struct GrowingRows {
     schema: Arc<SchemaVersion>,
-    /// None for columns that are passed over.
+    /// The columns; none in the place of a column that is passed over.
     columns: Vec<Option<Growing>>,
     rows: usize,
 }
@@ -241,7 +241,7 @@ impl GrowingRows {
         Self::of(schema, |_| true)
     }
 
-    /// Of the key columns only.
+    /// Rows of which only the key columns are read.
     pub fn of_keys(schema: &Arc<SchemaVersion>) -> Option<Self> {
         Self::of(schema, |position| schema.key.contains(&position))
     }

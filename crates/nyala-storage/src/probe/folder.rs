@@ -10,7 +10,7 @@ use uuid::Uuid;
 /// A folder in which this process can make files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbedFolder {
-    /// Whether the folder is missing. The rest then tells of the nearest folder above it, in which a server makes it.
+    /// Whether the folder is missing. Then the other fields describe the nearest folder above it, in which a server makes it.
     pub is_missing: bool,
     /// The user that the folder belongs to, if this process makes files of another user in it.
     pub other_owner: Option<u32>,

@@ -1,4 +1,4 @@
-//! Tries what a server does in the place of cuboids in a bucket, before one needs it.
+//! Tries every operation of a server in the place of cuboids in a bucket, before a server needs it.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,17 +16,17 @@ const FOLDER: &str = "probe";
 /// A place of cuboids that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbedPlace {
-    /// Who has the place: a data folder, or all nodes with a catalog. None if it is free.
+    /// The owner of the place: a data folder, or all nodes with a catalog. None if it is free.
     pub owner: Option<NodeId>,
     /// The time of the store's clock when it took an object, in whole seconds; none if the store does not tell.
     pub clock: Option<SystemTime>,
 }
 
 impl SegmentStore {
-    /// Writes, reads, lists and deletes an object of a few bytes, and reads whose the place is.
+    /// Writes, reads, lists and deletes an object of a few bytes, and reads the owner of the place.
     ///
     /// # Errors
-    /// The store cannot be reached, or refuses one of these.
+    /// The store cannot be reached, or refuses an operation.
     pub async fn probe(&self) -> std::result::Result<ProbedPlace, StorageError> {
         self.try_everything().await.map_err(|error| self.explain(error))
     }
@@ -37,7 +37,7 @@ impl SegmentStore {
         let object = Path::from(format!("{FOLDER}/{}", Uuid::now_v7().simple()));
         self.files().put(&object, PutPayload::from_static(b"nyala")).await?;
         let found = self.read_back(&folder, &object).await;
-        // Deleted also if it could not be read.
+        // The object is deleted even if it could not be read.
         let deleted = self.files().delete(&object).await;
         let clock = found?;
         deleted?;

@@ -63,17 +63,17 @@ impl fmt::Debug for FileId {
 pub struct BlockId {
     /// The file.
     pub file: FileId,
-    /// Its number; the first is 0.
+    /// The block's number; the first is 0.
     pub number: u64,
 }
 
 impl BlockId {
-    /// The name of its file in the cache.
+    /// The name of the block's file in the cache.
     pub(super) fn file_name(&self) -> String {
         format!("{}-{:x}", self.file, self.number)
     }
 
-    /// The block of a file name.
+    /// The block with this file name.
     pub(super) fn from_file_name(name: &str) -> Option<Self> {
         let (file, number) = name.split_once('-').filter(|(file, _)| file.len() == 32)?;
         let file = u128::from_str_radix(file, 16).ok()?;
@@ -101,7 +101,7 @@ impl Cut {
         at(blocks.start)..at(blocks.end)
     }
 
-    /// The part of a block that `range` wants, as positions within the block.
+    /// The part of a block that lies in `range`, as positions within the block.
     pub fn part(&self, number: u64, range: &Range<u64>) -> Range<u64> {
         let block = self.bytes_of(&(number..number + 1));
         let from = range.start.clamp(block.start, block.end);

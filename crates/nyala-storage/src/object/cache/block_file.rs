@@ -30,9 +30,9 @@ const MAGIC: &[u8; 4] = b"NYB1";
 pub enum Unusable {
     /// There is no such file.
     Absent,
-    /// Its content is not that of the block.
+    /// The content of the file is not that of the block.
     Damaged,
-    /// The system does not read it.
+    /// The system cannot read the file.
     Io(io::Error),
 }
 
@@ -46,7 +46,7 @@ impl From<io::Error> for Unusable {
     }
 }
 
-/// What stands behind the data, given the checksums of its chunks.
+/// The bytes behind the data, given the checksums of its chunks.
 fn tail(block: &BlockId, data_bytes: usize, sums: &[u8]) -> Vec<u8> {
     let mut tail = Vec::with_capacity(sums.len() + FOOTER);
     tail.extend_from_slice(sums);

@@ -1,4 +1,4 @@
-//! Blocks on local disk: which are there, and which are worth their room.
+//! Blocks on local disk: the folder, and the index that decides which blocks are kept.
 //!
 //! The index decides before a block is written (TinyLFU), so that a scan of cold data writes little. One thread writes and
 //! deletes, in the order in which the index decided.
@@ -25,9 +25,9 @@ use super::health::Health;
 use super::stats::{CacheStats, add};
 use crate::StorageError;
 
-/// Blocks that wait to be written, in bytes. A block beyond is not kept.
+/// Most bytes of blocks that wait to be written. Further blocks are not kept.
 const MAX_QUEUED_BYTES: u64 = 24 << 20;
-/// A file takes whole blocks of the file system.
+/// Files take whole blocks of the file system, of this size.
 const FILE_SYSTEM_KIB: u64 = 4;
 
 /// A folder of blocks.
@@ -39,7 +39,7 @@ pub struct Disk {
     names: Cache<FileId, ()>,
     /// Room of the blocks in the index.
     used_kib: Arc<AtomicU64>,
-    /// Whether all files of the folder are in the index. Before that, a block that it does not know may be there.
+    /// Whether all files of the folder are in the index. Before that, the folder may have blocks that the index does not know.
     recovered: AtomicBool,
     queued_bytes: Arc<AtomicU64>,
     tasks: Sender<Task>,
@@ -67,7 +67,7 @@ impl Disk {
         let (tasks, waiting) = mpsc::channel();
         let used_kib = Arc::new(AtomicU64::new(0));
         let evicted = (tasks.clone(), Arc::clone(stats), Arc::clone(&used_kib));
-        // Of blocks and not of bytes: with weights, moka counts uses in a sketch that is a quarter of what its entries need,
+        // The capacity is a number of blocks, not bytes: with weights, moka counts uses in a sketch that is a quarter of what its entries need,
         // and forgets them four times too often. A scan then drives out blocks that dashboards use.
         let whole = block_file::file_bytes(usize::try_from(block_bytes).unwrap_or(usize::MAX));
         let max_blocks = (max_bytes >> 10) / u64::from(kib_on_disk(whole as u64));
@@ -86,7 +86,7 @@ impl Disk {
                 evicted.2.fetch_sub(entry.kib.into(), Ordering::Relaxed);
                 if cause != RemovalCause::Replaced {
                     add(&evicted.1.evicted_blocks, 1);
-                    // The writer ends only after the index.
+                    // This cannot fail: the writer ends after the index.
                     let _ = evicted.0.send(Task::Delete(*block));
                 }
             })
@@ -130,7 +130,7 @@ impl Disk {
         }
     }
 
-    /// Whether a block may be read from here. Counts as a use of the block, also if it is not here.
+    /// Whether a block may be read from the disk. Counts as a use of the block, even if the disk does not have it.
     pub fn has(&self, block: &BlockId) -> bool {
         let known = self.index.get(block);
         if !self.reading.is_on() {
@@ -142,7 +142,7 @@ impl Disk {
         }
     }
 
-    /// Whether the index keeps a block and it may be read. Counts as no use.
+    /// Whether the index has a block that may be read. Does not count as a use.
     pub fn keeps(&self, block: &BlockId) -> bool {
         self.reading.is_on() && self.index.contains_key(block)
     }
@@ -150,7 +150,7 @@ impl Disk {
     /// Reads bytes of a file from consecutive blocks. Blocks the thread.
     ///
     /// # Errors
-    /// The number of the first block that is not here after all; it is forgotten.
+    /// The number of the first block that cannot be read, which is forgotten.
     pub fn read(&self, file: FileId, cut: &Cut, range: &Range<u64>) -> Result<Bytes, u64> {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let mut parts = Vec::new();
@@ -192,14 +192,14 @@ impl Disk {
                 self.reading.failed(&self.folder, error);
             }
         }
-        // Also where the index did not know it.
+        // The file goes even if the index did not know it.
         if self.index.remove(block).is_none() && !matches!(reason, Unusable::Absent) {
             let _ = self.tasks.send(Task::Delete(*block));
         }
     }
 
-    /// Keeps a block, if it is worth more than the blocks that had to go for it. The guard is dropped once its file is
-    /// there, or will not be.
+    /// Keeps a block, if it is used more than the blocks that would make room for it. The guard is dropped once its file is
+    /// written, or will not be.
     pub fn keep(&self, block: BlockId, data: &Bytes, guard: Box<dyn Send>) {
         let kib = kib_on_disk(block_file::file_bytes(data.len()) as u64);
         let queued = self.queued_bytes.fetch_add(data.len() as u64, Ordering::AcqRel);
@@ -221,7 +221,7 @@ impl Disk {
         let _ = self.tasks.send(Task::Write { block, data: data.clone(), entry, guard });
     }
 
-    /// Notes what file a digest is of, for lists.
+    /// Notes the name of the file behind a digest, for lists.
     pub fn name(&self, file: FileId, name: &Arc<str>) {
         if self.names.contains_key(&file) {
             return;
@@ -241,7 +241,7 @@ impl Disk {
         blocks.len() as u64
     }
 
-    /// The blocks that are here, with their size in KiB.
+    /// The blocks on disk, with their size in KiB.
     pub fn blocks(&self) -> Vec<(BlockId, u32)> {
         self.index.iter().map(|(block, entry)| (*block, entry.kib)).collect()
     }
@@ -270,7 +270,7 @@ impl Disk {
         }
     }
 
-    /// Whether the blocks of earlier processes are found.
+    /// Whether the blocks of earlier processes are in the index.
     #[cfg(test)]
     pub fn is_recovered(&self) -> bool {
         self.recovered.load(Ordering::Acquire)

@@ -1,4 +1,4 @@
-//! Files in the folder of the cache: where they lie, and how they come there.
+//! Files in the folder of the cache: their paths, and how they are put there.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -16,7 +16,7 @@ const LOCK: &str = "nyala-cache.lock";
 const BLOCK_BYTES: &str = "block-bytes";
 /// A new file, before it is renamed to its place.
 pub const TEMPORARY: &str = "new-block";
-/// How long the lock of another process is waited for.
+/// Longest wait for the lock of another process.
 const UNLOCKING: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -31,7 +31,7 @@ pub fn lock(folder: &Path) -> Result<File, StorageError> {
     loop {
         match lock.try_lock() {
             Ok(()) => return Ok(lock),
-            // The process before may be about to end, or programs that it started hold the file until they are loaded.
+            // An earlier process may be about to end, or programs that it started hold the file until they are loaded.
             Err(TryLockError::WouldBlock) if begun.elapsed() < UNLOCKING => thread::sleep(POLL),
             Err(TryLockError::WouldBlock) => {
                 return Err(StorageError::CacheInUse { path: folder.to_owned() });
@@ -41,7 +41,7 @@ pub fn lock(folder: &Path) -> Result<File, StorageError> {
     }
 }
 
-/// Deletes blocks of another size: they are found no more, and would take room that the index does not count.
+/// Deletes blocks of another size: no reader finds them, and they would take room that the index does not count.
 pub fn forget_other_sizes(folder: &Path, block_bytes: u64) -> io::Result<()> {
     let (noted, size) = (folder.join(BLOCK_BYTES), block_bytes.to_string());
     match fs::read_to_string(&noted) {
@@ -71,12 +71,12 @@ fn part_of(folder: &Path, file: FileId) -> PathBuf {
     folder.join(format!("{first:02x}"))
 }
 
-/// Where a block lies.
+/// The path of a block.
 pub fn path_of(folder: &Path, block: &BlockId) -> PathBuf {
     part_of(folder, block.file).join(block.file_name())
 }
 
-/// Where the name of a file is noted.
+/// The path of the file that holds a file's name.
 pub fn name_path(folder: &Path, file: FileId) -> PathBuf {
     part_of(folder, file).join(format!("{file}.name"))
 }

@@ -18,9 +18,9 @@ use super::stats::{CacheStats, add};
 /// A block that the index keeps.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its room on disk.
+    /// Room of the block on disk.
     pub kib: u32,
-    /// Whether its file is written.
+    /// Whether the block's file is written.
     pub written: AtomicBool,
 }
 
@@ -37,7 +37,7 @@ pub enum Task {
     /// Notes the name of a file.
     Name(FileId, Arc<str>),
     DeleteName(FileId),
-    /// Tells that everything before is done.
+    /// Answers once all tasks before it are done.
     Flush(Sender<()>),
     Stop,
 }

@@ -44,12 +44,12 @@ impl RemoteFile {
         }
     }
 
-    /// Its URL.
+    /// The file's URL.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// Its digest.
+    /// The file's digest.
     pub fn id(&self) -> FileId {
         self.id
     }
@@ -67,7 +67,7 @@ impl RemoteFile {
         Ok(answer.into_stream().boxed())
     }
 
-    /// The error of an answer that has more or fewer bytes than were asked for.
+    /// The error of an answer whose length differs from the requested range.
     pub fn wrong_length(&self, range: &Range<u64>, arrived: u64) -> Error {
         let wanted = range.end - range.start;
         let path = &self.meta.location;

@@ -5,8 +5,8 @@
 //! readers ──┴▶ request ───┼─▶ block 5
 //!                         └─▶ block 6 ─▶ kept ─▶ written ─▶ no longer listed
 //! ```
-//! A request is a task of its own, so that it goes on when the reader that caused it is cancelled. One that has not begun by
-//! then, and that no other reader joined, is given up.
+//! A request is a task of its own, so that it goes on when the reader that caused it is cancelled. If it has not begun by
+//! then, and no other reader joined it, it is given up.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -25,9 +25,9 @@ use super::file::RemoteFile;
 use super::neighbours::{Neighbours, WantedBlocks};
 use super::shared_error::SharedError;
 
-/// Bytes of all requests at a time. Later ones wait.
+/// Most bytes of all requests at a time. Later requests wait.
 const MAX_BYTES_AT_ONCE: usize = 32 << 20;
-/// Bytes of one request.
+/// Most bytes of one request.
 const MAX_REQUEST_BYTES: u64 = 8 << 20;
 
 /// A block on its way.
@@ -69,7 +69,7 @@ impl Arriving {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // From here on no notification is missed.
+            // From here on no notification can be missed.
             changed.as_mut().enable();
             {
                 let state = lock(&self.state);
@@ -100,7 +100,7 @@ impl Arriving {
         self.changed.notify_waiters();
     }
 
-    /// All of the block, in one piece.
+    /// The whole block, in one piece.
     fn join(&self) -> Bytes {
         let mut state = lock(&self.state);
         let mut all = BytesMut::with_capacity(self.bytes);
@@ -120,7 +120,7 @@ impl Arriving {
     }
 }
 
-/// The parts of `range`.
+/// The parts of the bytes in `range`.
 fn cut(parts: &[Bytes], range: &Range<usize>) -> Vec<Bytes> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -134,7 +134,7 @@ fn cut(parts: &[Bytes], range: &Range<usize>) -> Vec<Bytes> {
     found
 }
 
-/// All blocks on their way, with those that wait to be written.
+/// All blocks on their way, and all blocks that wait to be written.
 #[derive(Debug)]
 pub struct Flights {
     listed: Mutex<HashMap<BlockId, Arc<Arriving>>>,
@@ -143,9 +143,9 @@ pub struct Flights {
     neighbours: OnceLock<Arc<dyn Neighbours>>,
 }
 
-/// What becomes of a block that has arrived. The guard keeps it listed.
+/// The receiver of blocks that have arrived. The guard keeps a block listed.
 pub trait Landing: Send + Sync + 'static {
-    /// Keeps the block, or not.
+    /// Keeps the block if it is worth its room.
     fn land(&self, block: BlockId, data: Bytes, guard: Box<dyn Send>);
     /// Counts a request to a store.
     fn requested(&self);
@@ -153,7 +153,7 @@ pub trait Landing: Send + Sync + 'static {
     fn borrowed(&self, bytes: u64);
 }
 
-/// Lists a block as long as it lives.
+/// Keeps a block in the list until this is dropped.
 struct Listed {
     flights: Arc<Flights>,
     block: BlockId,
@@ -178,13 +178,13 @@ impl Flights {
         Arc::new(Self { listed: Mutex::default(), room, runtime, neighbours: OnceLock::new() })
     }
 
-    /// From now on other caches are asked before a store is. Later calls change nothing.
+    /// Sets the caches that are asked before a store is. Later calls change nothing.
     pub fn ask_first(&self, neighbours: Arc<dyn Neighbours>) {
         let _ = self.neighbours.set(neighbours);
     }
 
-    /// Joins requests for these blocks of a file, sorted by number, and begins those that are missing. None for a block that
-    /// `is_kept`: it was written, and is no longer listed, since the reader looked for it.
+    /// Joins requests for these blocks of a file, sorted by number, and begins requests for missing ones. None for a block that
+    /// `is_kept`: it was written, and left the list, since the reader looked for it.
     pub fn join(
         self: &Arc<Self>,
         file: &Arc<RemoteFile>,
@@ -230,7 +230,7 @@ impl Flights {
     /// Takes blocks off the list if no reader waits for any of them.
     fn give_up(&self, blocks: &VecDeque<Listed>) -> bool {
         let mut listed = lock(&self.listed);
-        // The list and the request have one each. Readers join under the lock.
+        // The list and the request have one reference each, readers have the others. Readers join under the lock.
         let wanted = |block: &Listed| Arc::strong_count(&block.arriving) > 2;
         if blocks.iter().any(wanted) {
             return false;
@@ -260,7 +260,7 @@ impl Request {
     async fn fetch(&self, blocks: &mut VecDeque<Listed>, landing: &impl Landing) -> Result<(), Error> {
         let range = self.file.cut().bytes_of(&self.run);
         let bytes = u32::try_from(range.end - range.start).unwrap_or(u32::MAX);
-        // It is closed never, and larger than a request.
+        // This cannot fail: the semaphore is never closed, and has more permits than a request takes.
         let Ok(_room) = self.flights.room.acquire_many(bytes.min(MAX_BYTES_AT_ONCE as u32)).await else {
             return Ok(());
         };
@@ -342,7 +342,7 @@ impl Request {
     }
 }
 
-/// Keeps a block that has arrived, if a reader wants that; gives what is kept.
+/// Keeps a block that has arrived, if a reader wants it kept; gives the kept bytes.
 fn land(listed: Listed, landing: &impl Landing) -> Option<Bytes> {
     if !listed.arriving.keep.load(Ordering::Relaxed) {
         return None;

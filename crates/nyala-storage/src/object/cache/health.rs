@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// So many failures, one after the other, switch the disk off.
+/// After so many failures in a row the disk is switched off.
 const MAX_FAILURES: u32 = 8;
-/// How long it stays off before it is tried again.
+/// How long the disk stays off before it is tried again.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// The health of reading, or of writing.
@@ -16,12 +16,12 @@ pub struct Health {
     what: &'static str,
     began: Instant,
     failures: AtomicU32,
-    /// Milliseconds since the beginning.
+    /// The time until which the disk is off, in milliseconds since `began`.
     off_until_ms: AtomicU64,
 }
 
 impl Health {
-    /// A healthy disk. `what` is what is done: "read" or "write".
+    /// The health of a disk that works. `what` is the operation: "read" or "write".
     pub fn new(what: &'static str) -> Self {
         let (failures, off_until_ms) = (AtomicU32::new(0), AtomicU64::new(0));
         Self { what, began: Instant::now(), failures, off_until_ms }
@@ -37,7 +37,7 @@ impl Health {
         until == 0 || self.now_ms() >= until
     }
 
-    /// Notes that the disk did what it was asked for.
+    /// Notes a success.
     pub fn worked(&self) {
         if self.failures.load(Ordering::Relaxed) > 0 {
             self.failures.store(0, Ordering::Relaxed);

@@ -62,11 +62,11 @@ pub struct CacheOptions {
 /// A block on disk, for lists.
 #[derive(Debug, Clone)]
 pub struct BlockInfo {
-    /// The URL of its file, if it is known.
+    /// The URL of the block's file, if it is known.
     pub file: Option<Arc<str>>,
-    /// Its number; the first is 0.
+    /// The block's number; the first is 0.
     pub number: u64,
-    /// Its room on disk, in bytes.
+    /// The block's room on disk, in bytes.
     pub bytes: u64,
 }
 
@@ -92,19 +92,19 @@ impl BlockCache {
             0 => None,
             bytes => Some(Disk::open(&options.folder, (bytes, options.block_bytes), &stats)?),
         };
-        // Of blocks and not of bytes, as on disk.
+        // The capacity is a number of blocks, not bytes, as on disk.
         let in_memory = options.memory_bytes / options.block_bytes.max(1);
         let memory = (in_memory > 0).then(|| Cache::new(in_memory));
         let flights = Flights::new(runtime.clone());
         Ok(Arc::new(Self { options, memory, disk, flights, runtime, stats }))
     }
 
-    /// From now on other caches are asked before a store is. Later calls change nothing.
+    /// Sets the caches that are asked before a store is. Later calls change nothing.
     pub fn ask_first(&self, neighbours: Arc<dyn Neighbours>) {
         self.flights.ask_first(neighbours);
     }
 
-    /// Those of the blocks that are in memory or on disk. Blocks the thread.
+    /// The wanted blocks that are in memory or on disk. Blocks the thread.
     pub fn lend(&self, wanted: &WantedBlocks) -> Vec<(u64, Bytes)> {
         if wanted.block_bytes != self.options.block_bytes {
             return Vec::new();
@@ -143,7 +143,7 @@ impl BlockCache {
         self.options.block_bytes
     }
 
-    /// What happened since the start of the process.
+    /// Counters since the start of the process.
     pub fn stats(&self) -> &CacheStats {
         &self.stats
     }
@@ -153,7 +153,7 @@ impl BlockCache {
         &self.options
     }
 
-    /// Bytes of blocks on disk, and in memory, where short ones count as whole.
+    /// Bytes of blocks on disk, and in memory. In memory a short block counts as a whole one.
     pub fn used_bytes(&self) -> (u64, u64) {
         let disk = self.disk.as_ref().map_or(0, |disk| disk.used_bytes());
         let memory = self.memory.as_ref().map_or(0, Cache::entry_count);

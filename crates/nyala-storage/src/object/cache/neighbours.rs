@@ -1,4 +1,4 @@
-//! Caches of other processes, which are asked for a block before its store is.
+//! Caches of other processes: before a store, the cache asks them for a block.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -14,9 +14,9 @@ use super::block::{Cut, FileId};
 pub struct WantedBlocks {
     /// The file.
     pub file: FileId,
-    /// Its URL.
+    /// The file's URL.
     pub url: Arc<str>,
-    /// Its size.
+    /// The file's size.
     pub file_bytes: u64,
     /// Size of a block.
     pub block_bytes: u64,
@@ -29,19 +29,19 @@ impl WantedBlocks {
         Cut { file_bytes: self.file_bytes, block_bytes: self.block_bytes }
     }
 
-    /// Whether this may be all of a block.
+    /// Whether `data` has the length of this block, and the block is wanted.
     pub(super) fn fits(&self, number: u64, data: &Bytes) -> bool {
         let bytes = self.cut().bytes_of(&(number..number + 1));
         self.numbers.contains(&number) && data.len() as u64 == bytes.end - bytes.start
     }
 }
 
-/// Other caches.
+/// Caches of other processes.
 pub trait Neighbours: Debug + Send + Sync {
-    /// Those of the blocks that another cache has, with their numbers. It gives what it has, fetches nothing, and answers soon or
+    /// The wanted blocks that another cache has, with their numbers. That cache fetches nothing, and answers soon or
     /// not at all.
     fn blocks(&self, wanted: WantedBlocks) -> BoxFuture<'_, Vec<(u64, Bytes)>>;
 
-    /// Takes a block that came from the store, for the cache that is asked for it next time, if that is another. Does not wait.
+    /// Gives a block from the store to the cache that is asked for it next time, if that is another cache. Does not wait.
     fn give(&self, block: WantedBlocks, data: Bytes);
 }

@@ -14,7 +14,7 @@ use super::file::RemoteFile;
 use super::flight::Arriving;
 use super::stats::Tally;
 
-/// Where a block is.
+/// The place of a block.
 #[derive(Debug, Clone)]
 enum Place {
     Memory(Bytes),
@@ -29,15 +29,15 @@ struct Piece {
     place: Place,
 }
 
-/// Bytes of a range that were on disk; none where a block was not there after all.
+/// Bytes of a range from the disk; none if a block could not be read.
 type Part = (Range<u64>, Option<Bytes>);
 
 /// How a reader treats the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
-    /// Blocks that are fetched may be kept.
+    /// Blocks that are fetched may be kept for later reads.
     Keep,
-    /// Blocks that are there are used, and others are not kept: for reads of a whole table that come once.
+    /// Blocks in the cache are used, and fetched blocks are not kept: for reads of a whole table that happen once.
     Never,
 }
 
@@ -45,7 +45,7 @@ impl BlockCache {
     /// Reads ranges of a file, each of them not empty and within the file.
     ///
     /// # Errors
-    /// Those of the store, for blocks that are not in the cache. Failures of the cache itself are misses.
+    /// The errors of the store, for blocks that are not in the cache. Failures of the cache itself are misses.
     pub async fn read(
         self: &Arc<Self>,
         file: &Arc<RemoteFile>,
@@ -60,7 +60,7 @@ impl BlockCache {
         let lost: Vec<Range<u64>> = lost.map(|(range, _)| range.clone()).collect();
         let mut reading = Reading {
             file,
-            // Where the disk did not have what it was thought to have.
+            // Blocks that the index had and the disk could not read are looked for once more, without the disk.
             places: self.places(file, &lost, fill, false),
             on_disk: on_disk.into_iter(),
             tally,
@@ -69,7 +69,7 @@ impl BlockCache {
         for pieces in pieces {
             found.push(joined(reading.parts(pieces).await?));
         }
-        // The blocking task fails while the process ends.
+        // Bytes are missing if the blocking task was lost, while the process ends.
         let short =
             ranges.iter().zip(&found).find(|(range, bytes)| bytes.len() as u64 != range.end - range.start);
         match short {
@@ -122,7 +122,7 @@ impl BlockCache {
         let (disk, file) = (Arc::clone(disk), Arc::clone(file));
         let read =
             move || ranges.into_iter().map(|range| read_piece(&disk, &file, range)).collect::<Vec<_>>();
-        // It fails only while the process ends.
+        // The task is lost only while the process ends.
         self.runtime.spawn_blocking(read).await.unwrap_or_default()
     }
 }
@@ -174,7 +174,7 @@ impl Reading<'_> {
     }
 }
 
-/// Reads a piece as far as its blocks are there and whole.
+/// Reads a piece block by block. The part of a block that cannot be read has no bytes.
 fn read_piece(disk: &Disk, file: &RemoteFile, mut rest: Range<u64>) -> Vec<Part> {
     let read = |range: &Range<u64>| disk.read(file.id(), file.cut(), range);
     let mut parts = Vec::new();

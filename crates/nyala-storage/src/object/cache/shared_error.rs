@@ -10,7 +10,7 @@ use object_store::Error;
 pub struct SharedError(Arc<Error>);
 
 impl SharedError {
-    /// The process ends.
+    /// The error of a request that was dropped, because the process ends.
     pub fn abandoned() -> Self {
         Self::from(Error::Generic { store: "block cache", source: "the request was abandoned".into() })
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What happened since the start of the process.
+/// Counters since the start of the process.
 #[derive(Debug, Default)]
 pub struct CacheStats {
     /// Requests for missing blocks.
@@ -11,28 +11,28 @@ pub struct CacheStats {
     pub borrowed_bytes: AtomicU64,
     /// Data of blocks that other nodes were given.
     pub lent_bytes: AtomicU64,
-    /// Blocks that were deleted for others, or by a command.
+    /// Blocks that were deleted to make room, or by a command.
     pub evicted_blocks: AtomicU64,
-    /// Blocks that were fetched and not kept, because others are used more.
+    /// Blocks that were fetched and not kept, because other blocks are used more.
     pub rejected_blocks: AtomicU64,
     /// Blocks that were fetched and not kept, because the disk was too slow.
     pub skipped_writes: AtomicU64,
     /// Data written to disk.
     pub written_bytes: AtomicU64,
-    /// Blocks whose file was not as it was written.
+    /// Blocks whose file has other bytes than were written.
     pub damaged_blocks: AtomicU64,
     /// Failures of the disk.
     pub io_errors: AtomicU64,
 }
 
-/// Bytes that readers asked for, by where they were.
+/// Bytes that readers asked for, by the place they came from.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// In the cache's memory.
+    /// From the cache's memory.
     pub memory_bytes: AtomicU64,
-    /// On the cache's disk.
+    /// From the cache's disk.
     pub disk_bytes: AtomicU64,
-    /// In the store only, or on their way from there.
+    /// From the store, or from a request that was on its way.
     pub store_bytes: AtomicU64,
     /// Parts of reads that the cache had.
     pub hits: AtomicU64,
@@ -40,7 +40,7 @@ pub struct Tally {
     pub misses: AtomicU64,
 }
 
-/// Counts.
+/// Adds to a counter.
 pub(super) fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }
@@ -62,7 +62,7 @@ impl Tally {
         add(&self.misses, 1);
     }
 
-    /// Adds what another one counted.
+    /// Adds the counts of another tally.
     pub fn add(&self, other: &Self) {
         let pairs = [
             (&self.memory_bytes, &other.memory_bytes),

@@ -27,14 +27,14 @@ use crate::object::{FileChanged, Version};
 
 const BLOCK: u64 = 64 << 10;
 
-/// What goes wrong with answers to reads.
+/// A fault in answers to reads.
 #[derive(Clone)]
 enum Fault {
     /// The body ends early.
     Cut,
     /// The body has more than was asked for.
     Long,
-    /// The body stops after so many bytes, until the notification.
+    /// The body stops after so many bytes, until the test notifies it.
     Stall(usize, Arc<Notify>),
     /// There is no answer.
     Refused,
@@ -78,7 +78,7 @@ impl fmt::Debug for Store {
 impl ObjectStore for Store {
     async fn get_opts(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
         self.gets.fetch_add(1, Ordering::SeqCst);
-        // Readers that come meanwhile join.
+        // Other readers can join the request in this time.
         tokio::time::sleep(Duration::from_millis(5)).await;
         let fault = self.fault.lock().unwrap().clone();
         if matches!(fault, Some(Fault::Refused)) {
@@ -199,7 +199,7 @@ fn load(counter: &std::sync::atomic::AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-/// Another node's cache, and how often it was asked. What it gives may be damaged on the way.
+/// Another node's cache, with a count of the questions to it. Its answers may be damaged on the way.
 #[derive(Debug)]
 struct Neighbour {
     cache: Arc<BlockCache>,
@@ -235,7 +235,7 @@ async fn blocks_of_other_nodes_are_borrowed_before_the_store_is_asked() {
             let before = other.store.gets();
             other.cache.read(&file, &wanted, Fill::Keep, &other.tally).await.unwrap();
             other.settle().await;
-            // Blocks that come while the disk is busy are not kept.
+            // The disk skips blocks while it is busy: read again until nothing is missing.
             if other.store.gets() == before {
                 break;
             }
@@ -247,14 +247,14 @@ async fn blocks_of_other_nodes_are_borrowed_before_the_store_is_asked() {
         let found = one.read(&file, 0..10 * BLOCK + 777).await.unwrap();
         assert!(found[..] == data[..], "cuts: {cuts}");
         let borrowed = load(&one.cache.stats().borrowed_bytes);
-        // Without its blocks: 0 and 1, and 5 to 9.
+        // The store is asked for the blocks that the other node lacks: 0 and 1, and 5 to 9.
         let (requests, bytes) = if cuts { (1, 0) } else { (2, 3 * BLOCK + 777) };
         assert_eq!((one.store.gets() - before, borrowed), (requests, bytes), "cuts: {cuts}");
         assert!(neighbour.asked.load(Ordering::SeqCst) > 0);
         one.settle().await;
         one.read(&file, 0..10 * BLOCK + 777).await.unwrap();
         assert_eq!(one.store.gets() - before, requests, "what was borrowed is kept");
-        // What came from the store was given to the other node.
+        // The blocks from the store were given to the other node.
         other.settle().await;
         let before = other.store.gets();
         let found = other
@@ -336,7 +336,7 @@ async fn a_cancelled_reader_leaves_its_request_to_others() {
     assert_eq!(test.store.gets(), 1);
 }
 
-/// Requests that wait for room when their readers are cancelled would keep later readers waiting.
+/// Symptom: requests that wait for room when their readers are cancelled kept later readers waiting.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_no_reader_waits_for_do_not_begin() {
     let test = Test::new(1 << 30, 0);
@@ -450,7 +450,7 @@ async fn blocks_outlive_the_process() {
     let data = content(30 * BLOCK, 8);
     let file = test.file("a", &data).await;
     test.read(&file, 0..30 * BLOCK).await.unwrap();
-    // The writer has a file of this name meanwhile.
+    // Until the blocks are settled, the writer has a file of this name.
     test.settle().await;
     fs::write(test.folder.path().join("cache/new-block"), "half a block").unwrap();
     for _ in 0..2 {
@@ -498,7 +498,7 @@ async fn a_scan_does_not_drive_out_what_is_used() {
     assert!(load(&test.cache.stats().written_bytes) < 300 * BLOCK, "most of the scan is not written");
 }
 
-/// Dashboards read their blocks several times in a pass, and a scan of twice the cache reads each of its once.
+/// Dashboards read their blocks several times in a pass, and a scan of twice the cache's size reads each of its blocks once.
 #[tokio::test(flavor = "multi_thread")]
 async fn scans_that_are_repeated_do_not_drive_out_what_is_used_more() {
     let test = Test::new(750 * (BLOCK + 4096), 0);
@@ -554,7 +554,7 @@ async fn a_disk_that_fails_costs_speed_only() {
     let test = Test::new(1 << 30, 0);
     let data = content(40 * BLOCK, 12);
     let file = test.file("a", &data).await;
-    // Folders in place of files: opening works, and reading fails; and no file can take their place.
+    // Folders take the place of files: opening works, reading fails, and no file can replace them.
     test.read(&file, 0..40 * BLOCK).await.unwrap();
     test.settle().await;
     for path in test.block_files() {

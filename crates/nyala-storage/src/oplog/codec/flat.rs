@@ -37,14 +37,14 @@ pub enum Part {
 #[derive(Debug, Clone, Default)]
 pub struct Flat {
     pub rows: usize,
-    /// Bit 1 for a value; none if all are.
+    /// Bit 1 for each row with a value; none if no row is null.
     pub nulls: Option<Buffer>,
     pub buffers: Vec<Buffer>,
     pub children: Vec<Flat>,
 }
 
 impl Part {
-    /// `None` for types that live tables do not hold.
+    /// The shape of a type; `None` for types that live tables do not hold.
     pub(crate) fn of(data_type: &DataType) -> Option<Self> {
         Some(match data_type {
             DataType::Null => Self::Null,

@@ -19,7 +19,7 @@ pub struct Growing {
 
 #[derive(Debug)]
 enum Values {
-    /// None of its own: null, struct.
+    /// The column has no values of its own: null, struct.
     None,
     Bits(BooleanBufferBuilder),
     Fixed(usize, MutableBuffer),
@@ -31,7 +31,7 @@ enum Values {
 }
 
 impl Growing {
-    /// None for types that live tables do not hold.
+    /// An empty column; none for types that live tables do not hold.
     pub fn new(data_type: &DataType) -> Option<Self> {
         let values = match Part::of(data_type)? {
             Part::Null | Part::Struct => Values::None,
@@ -115,7 +115,7 @@ impl Growing {
         self.children.iter_mut().for_each(|child| child.truncate(child_rows));
     }
 
-    /// Makes room for so many times the rows that are there, but for no more than so many bytes in one buffer.
+    /// Makes room for `times` the present rows, and for at most `most` more bytes in each buffer.
     pub fn reserve(&mut self, times: f64, most: usize) {
         let more = |len: usize| ((len as f64 * times * 1.02) as usize).saturating_sub(len).min(most);
         match &mut self.values {
@@ -203,7 +203,7 @@ mod tests {
             let mut out = Out::default();
             write_rows(&mut out, some, &[column.slice(from, some)]).unwrap();
             let mut input = In(&out.0[1..]);
-            // A frame that ends too early is as if it had not been there.
+            // A frame that ends too early leaves the column as it was before.
             let cut = 1 + rng.below(out.0.len() as u64 - 1) as usize;
             if growing.append(&mut In(&out.0[1..cut]), some).is_none() || rng.one_in(3) {
                 growing.truncate(from);

@@ -62,12 +62,12 @@ impl BlockFile {
         self.find(tag).map(|section| self.read_section(section, Space::new)).transpose()
     }
 
-    /// Same, of a section that must be there.
+    /// The content of a section that must be there.
     pub fn require(&self, tag: Tag) -> Result<Buffer> {
         self.read(tag)?.ok_or_else(|| self.missing(tag))
     }
 
-    /// Same, of a section that is soon given back.
+    /// The content of a section that must be there, in memory that is soon given back.
     pub fn require_briefly(&self, tag: Tag) -> Result<Buffer> {
         let section = self.find(tag).ok_or_else(|| self.missing(tag))?;
         self.read_section(section, Space::brief)

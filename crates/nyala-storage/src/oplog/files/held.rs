@@ -8,7 +8,7 @@ use crate::oplog::codec::{In, Out};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldTable {
     pub table: u32,
-    /// Its units hold everything up to this LSN.
+    /// The table's units hold everything up to this LSN.
     pub lsn: u64,
     /// Log and offset where reading goes on.
     pub from: (u64, u64),
@@ -27,14 +27,14 @@ impl HeldTable {
         Some(Self { table, lsn, from: (input.var()?, input.var()?), to: (input.var()?, input.var()?) })
     }
 
-    /// Whether a log is needed for it.
+    /// Whether the table needs this log.
     pub fn needs(&self, log: u64) -> bool {
         (self.from.0..=self.to.0).contains(&log)
     }
 }
 
 impl Manifest {
-    /// How a table is held, if it is.
+    /// The entry of a table, if it is held.
     pub fn held(&self, table: u32) -> Option<&HeldTable> {
         self.held.iter().find(|held| held.table == table)
     }

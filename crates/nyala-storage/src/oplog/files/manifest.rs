@@ -9,7 +9,7 @@ use crate::oplog::unit::Facts;
 use crate::oplog::vfs::Folder;
 
 const MAGIC: &[u8; 8] = b"NYALAMAN";
-/// Since 2 there are labels.
+/// Format 2 added labels.
 const FORMAT: u32 = 2;
 const OLDEST_FORMAT: u32 = 1;
 
@@ -18,7 +18,7 @@ const OLDEST_FORMAT: u32 = 1;
 pub struct LogEntry {
     pub number: u64,
     pub first_lsn: u64,
-    /// Where it ends; for the newest, the length that was on disk.
+    /// The end of the log; of the newest log, the length that was on disk.
     pub bytes: u64,
 }
 
@@ -64,7 +64,7 @@ pub struct Manifest {
     pub tables: Vec<TableMeta>,
     pub units: Vec<UnitEntry>,
     pub held: Vec<HeldTable>,
-    /// Only for tables that have labels.
+    /// The labels of each table that has some, by the table's number.
     pub labels: Vec<(u32, Labels)>,
 }
 

@@ -21,6 +21,6 @@ pub use write::BlockWriter;
 pub struct FileRef {
     pub version: u64,
     pub bytes: u64,
-    /// CRC of its footer.
+    /// CRC of the file's footer.
     pub crc: u32,
 }

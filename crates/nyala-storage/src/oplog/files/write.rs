@@ -30,7 +30,7 @@ impl BlockWriter {
         self.section_in_pieces(tag, bytes, &mut || Ok(()))
     }
 
-    /// The same for a section that may be large: `between` is called after each synced piece.
+    /// Writes a section that may be large: `between` is called after each synced piece.
     pub fn section_in_pieces(
         &mut self,
         tag: Tag,

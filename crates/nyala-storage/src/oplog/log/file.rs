@@ -7,7 +7,7 @@ use crate::oplog::error::{OplogError, Result};
 use crate::oplog::vfs::{FileHandle, Folder};
 
 const MAGIC: &[u8; 8] = b"NYALALOG";
-/// Since 2 there are labels.
+/// Format 2 added labels.
 const FORMAT: u32 = 2;
 const OLDEST_FORMAT: u32 = 1;
 /// Payloads of at least this size are written from their own buffer, not copied together first.
@@ -24,7 +24,7 @@ pub struct LogHeader {
     pub store: [u8; 16],
     pub number: u64,
     pub first_lsn: u64,
-    /// Where the log before ends.
+    /// Offset at which the log before ends.
     pub previous_end: u64,
 }
 
@@ -92,11 +92,11 @@ pub struct Log {
     pub synced_lsn: u64,
     /// LSN of the last frame.
     last_lsn: u64,
-    /// Up to where the file is filled, if that is behind the end.
+    /// The end of the filler, if that is behind the end.
     filled: u64,
     /// Bytes filled at a time; 0 turns filling off.
     preallocate: u64,
-    /// The error of a failed sync. It is not known then how much of the file is on disk, and the kernel would confirm
+    /// The error of a failed sync. Afterwards it is not known how much of the file is on disk, and the kernel would confirm
     /// the next sync without writing the pages it dropped: the file is not used again.
     failed: Option<OplogError>,
 }
@@ -162,7 +162,7 @@ impl Log {
 
     /// Fills the file some way behind its end. Later writes there are durable without a new file length, for which a
     /// file system would write to its own journal, on a thread of its own, each time. A large statement takes so long
-    /// itself that this does not count.
+    /// itself that the journal does not count.
     fn fill_ahead(&mut self) {
         let small = (self.end - self.synced).saturating_mul(SMALL_SHARE) <= self.preallocate;
         if self.preallocate == 0 || self.end < self.filled || !small {
@@ -173,7 +173,7 @@ impl Log {
         match file.write_all(&filler, self.end) {
             Ok(()) => self.filled = self.end + self.preallocate,
             Err(error) => {
-                // This costs only time: the log grows with each append. Others may need the space.
+                // The failure costs only time, because the log then grows with each append. Other files may need the space.
                 tracing::debug!(%error, "a log could not be filled ahead");
                 if let Err(error) = file.truncate(self.end) {
                     tracing::debug!(%error, "what a log is filled with could not be cut off");
@@ -184,7 +184,7 @@ impl Log {
         }
     }
 
-    /// Makes all appends durable. After a failure it is not tried again: it fails for ever.
+    /// Makes all appends durable. A failed sync is not tried again: every later call fails.
     pub fn sync(&mut self) -> Result<()> {
         self.fill_ahead();
         let done = self.file()?.sync();

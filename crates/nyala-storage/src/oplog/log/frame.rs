@@ -51,7 +51,7 @@ impl Kind {
     }
 }
 
-/// A frame to be written: everything but where and when.
+/// A frame to be written, without its LSN and its place in the log.
 #[derive(Debug)]
 pub struct Record {
     pub kind: Kind,
@@ -72,7 +72,7 @@ impl Record {
         Self { kind, table, labelled: false, payload, payload_crc }
     }
 
-    /// The same, with a payload that begins with a label.
+    /// Marks the payload as one that begins with a label.
     pub fn labelled(self) -> Self {
         Self { labelled: true, ..self }
     }
@@ -108,18 +108,18 @@ pub struct Frame<'a> {
     pub lsn: u64,
     pub back: u32,
     pub label: Option<FrameLabel<'a>>,
-    /// The bytes behind the label.
+    /// The payload behind the label.
     pub payload: &'a [u8],
     bytes: u64,
 }
 
 impl<'a> Frame<'a> {
-    /// Bytes of the payload, as a header says; not yet verified.
+    /// Bytes of the payload, as the header says; not yet verified.
     pub fn payload_bytes(head: &[u8]) -> Option<usize> {
         Some(In(head).u32()? as usize)
     }
 
-    /// The LSN, as a header says; not yet verified.
+    /// The LSN in the header; not yet verified.
     pub fn claimed_lsn(head: &[u8]) -> Option<u64> {
         In(head.get(8..)?).u64()
     }

@@ -13,7 +13,7 @@ const READ_BYTES: usize = 1 << 20;
 /// How a scan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanEnd {
-    /// Behind the last valid frame.
+    /// Offset behind the last valid frame.
     pub offset: u64,
     /// LSN of the next frame.
     pub next_lsn: u64,
@@ -21,8 +21,8 @@ pub struct ScanEnd {
     pub whole: bool,
 }
 
-/// Calls `visit` with every frame from `from` to `to` and its offset, until one is not valid or has not the
-/// LSN that follows. `next_lsn` is that of the first; none takes it from the first frame.
+/// Calls `visit` with every frame from `from` to `to` and its offset, until a frame is not valid or does not have the
+/// next LSN. `next_lsn` is the LSN of the first frame; none accepts any.
 pub fn scan(
     file: &FileHandle,
     seed: u32,
@@ -84,9 +84,9 @@ fn next_frame(file: &FileHandle, seed: u32, broken: &ScanEnd, to: u64) -> Result
 struct Window<'a> {
     file: &'a FileHandle,
     to: u64,
-    /// Where in the file it begins.
+    /// Offset of the window in the file.
     start: u64,
-    /// Bytes of the room that are read.
+    /// Bytes of the window that were read.
     filled: usize,
     room: Space,
 }
@@ -291,7 +291,7 @@ mod tests {
         for cut in [1, READ_BYTES, READ_BYTES + HEAD_BYTES - 1] {
             let file = log(&lengths, cut);
             let expected = (2 * HEAD_BYTES + 9 + 2 * READ_BYTES) as u64;
-            // Also if the file is said to be longer than it is.
+            // The scan ends there even if `to` is behind the end of the file.
             for to in [file.bytes().unwrap(), file.bytes().unwrap() + cut as u64] {
                 let mut frames = 0;
                 let end = scan(&file, SEED, (0, to), Some(10), &mut |_, _| {

@@ -8,7 +8,7 @@ use crate::oplog::table::LoggedRows;
 use crate::oplog::unit::Lsns;
 use crate::oplog::write::GrowingRows;
 
-/// A batch is applied at so many rows, or so many bytes of log: its keys are still in the processor's cache then.
+/// Limits of a batch. Up to these rows or bytes of log, its keys are still in the processor's cache when it is applied.
 const BATCH_ROWS: usize = 1 << 13;
 const BATCH_BYTES: usize = 4 << 20;
 
@@ -18,9 +18,9 @@ pub struct Batch {
     table: u32,
     rows: GrowingRows,
     lsns: Lsns,
-    /// Log and offset of the first.
+    /// Log and offset of the first statement with rows.
     log: (u64, u64),
-    /// Where the last one ends.
+    /// Offset at which the last statement ends.
     to: u64,
     last_lsn: u64,
     bytes: usize,
@@ -39,7 +39,7 @@ impl Replayed {
         let Some(batch) = &mut self.batch else { return Ok(false) };
         let first = batch.rows.len() as u32;
         if first == 0 {
-            // Frames before may have had a label and no rows: the unit begins here.
+            // The frames before had a label and no rows, so that the rows begin here.
             batch.log = log;
         }
         if batch.rows.append(frame.payload).is_none() {

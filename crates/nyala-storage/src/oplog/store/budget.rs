@@ -24,7 +24,7 @@ pub struct MemoryUse {
 }
 
 impl MemoryBudget {
-    /// So many bytes for all stores that share it.
+    /// A budget of so many bytes, for all stores that share it.
     pub fn new(limit_bytes: u64) -> Self {
         Self { limit_bytes, stores: Mutex::default() }
     }
@@ -43,7 +43,7 @@ impl MemoryBudget {
         u64::try_from(share).unwrap_or(left)
     }
 
-    /// The store is closed.
+    /// Forgets a store that is closed.
     pub(super) fn forget(&self, store: &[u8; 16]) {
         lock(&self.stores).remove(store);
     }

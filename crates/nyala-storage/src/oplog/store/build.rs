@@ -9,15 +9,15 @@ use crate::oplog::unit::Unit;
 
 /// Rows that are sorted by shard at a time, 8 bytes each.
 const SORTED_ROWS: usize = 1 << 25;
-/// Fewer rows are not worth a thread.
+/// A thread is worth its start for at least so many rows.
 const THREAD_ROWS: usize = 1 << 18;
 
 /// Live rows of a unit by shard and part of it, each with the tag of its hash.
 pub struct Sorted {
     slot: u32,
-    /// Eight bytes each.
+    /// Entries of eight bytes: tag and row.
     entries: Space,
-    /// Where those of each part end.
+    /// The end of each part among the entries.
     ends: Vec<usize>,
 }
 
@@ -112,12 +112,12 @@ fn sort_rows(slot: u32, unit: &Unit, wanted: &Range<usize>) -> Sorted {
         }
         *next += 1;
     });
-    // The next free place of each part is now its end.
+    // Each part is full now, so that its next free place is its end.
     Sorted { slot, entries: space, ends: next }
 }
 
-/// Part, counted from the first of `wanted`, tag and position of each row; parts outside of `wanted` have places
-/// beyond.
+/// Calls `row` with part, tag and position of each row. Parts are counted from the first of `wanted`; rows of other shards get
+/// numbers beyond the wanted parts.
 #[inline]
 fn each_row(unit: &Unit, wanted: &Range<usize>, mut row: impl FnMut(usize, Tag, u32)) {
     let rows = unit.hashes.as_slice().iter().zip(0..);

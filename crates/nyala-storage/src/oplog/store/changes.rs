@@ -32,7 +32,7 @@ pub enum Change {
     Deleted {
         /// LSN of the statement.
         lsn: u64,
-        /// Their keys.
+        /// The keys of the rows.
         keys: RecordBatch,
     },
     /// All rows were removed.
@@ -59,7 +59,7 @@ pub enum Change {
 pub struct ChangeFeed {
     inner: Arc<Inner>,
     table: Arc<SharedTable>,
-    /// Changes up to here were given.
+    /// The last LSN that was given.
     lsn: u64,
     /// Log and offset of the next frame, once it is known.
     place: Option<(u64, u64)>,
@@ -111,7 +111,7 @@ impl ChangeFeed {
         Self { up_to: lsn, ..self }
     }
 
-    /// Changes up to this LSN were given.
+    /// The last LSN that was given.
     pub fn lsn(&self) -> u64 {
         self.lsn
     }

@@ -56,7 +56,7 @@ impl Inner {
     /// The state at one LSN, and the log up to there on disk.
     fn capture(&self, upkeep: &Upkeep) -> Result<(Manifest, Vec<Captured>)> {
         let mut committer = lock(&self.committer);
-        // A sync may have failed since this began, and then the end of the log on disk is unknown.
+        // A sync may have failed since the checkpoint began, and then the end of the log on disk is unknown.
         self.check_writable(true)?;
         committer.sync_if_needed(self)?;
         let mut manifest = Manifest {
@@ -92,7 +92,7 @@ impl Inner {
             Source::Log { number, .. } => Some(number),
             Source::Sealed => None,
         });
-        // Logs between are not needed: a damaged unit may keep its old log for ever.
+        // Logs between the needed ones need not stay: a damaged unit may need its old log for ever.
         let named: HashSet<u64> = named.collect();
         let wanted = |log: u64| {
             log >= manifest.log.0 || named.contains(&log) || manifest.held.iter().any(|held| held.needs(log))
@@ -202,7 +202,7 @@ fn kept_logs(logs: &[LogEntry], needed: impl Fn(u64) -> bool, retain_bytes: u64)
     kept
 }
 
-/// Names of all files of a manifest except for logs, and its own.
+/// Names of all files of a manifest except logs, and of the manifest itself.
 pub fn named_files(manifest: &Manifest) -> HashSet<String> {
     let mut names = HashSet::from([manifest_name(manifest.number)]);
     for unit in &manifest.units {

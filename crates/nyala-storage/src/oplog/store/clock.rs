@@ -27,13 +27,13 @@ impl Clock for SystemClock {
 /// The world around a store.
 #[derive(Debug, Clone)]
 pub struct Environment {
-    /// Where files lie.
+    /// The file system.
     pub disk: Arc<dyn Vfs>,
     /// The source of time.
     pub clock: Arc<dyn Clock>,
-    /// The id of a store that is made; unique.
+    /// Makes the unique id of a new store.
     pub new_store_id: fn() -> [u8; 16],
-    /// Memory that it shares with other stores; none for no limit.
+    /// Memory that the store shares with other stores; none for no limit.
     pub budget: Option<Arc<MemoryBudget>>,
 }
 

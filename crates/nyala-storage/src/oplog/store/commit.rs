@@ -15,9 +15,9 @@ use crate::oplog::files::LogEntry;
 use crate::oplog::log::{Log, LogHeader, Record};
 use crate::oplog::table::{SharedTable, TableState};
 
-/// A clock frame is written when so much time has passed since the last one.
+/// Time between two clock frames, in milliseconds.
 pub const CLOCK_MS: u64 = 1000;
-/// So many clock marks are kept; older ones are thinned out.
+/// Most clock marks that are kept; older ones are thinned out.
 const CLOCK_MARKS: usize = 1024;
 
 /// The writer of the log.
@@ -31,13 +31,13 @@ pub struct Committer {
     pub clock: Vec<(u64, u64)>,
     /// Logs that are kept, the newest last.
     pub logs: Vec<LogEntry>,
-    /// A new log could not be made, but may be there after a crash and say that this one ends here. No write may come
-    /// before it is made.
+    /// A new log could not be made, but may be there after a crash and say that this log ends here. So no write may come
+    /// before the new log is made.
     rotation_owed: bool,
 }
 
 impl Committer {
-    /// After a start: the replayed state, and a new log.
+    /// The committer after a start, with the replayed state and a new log.
     pub fn new(replayed: Replayed, log: Log) -> Self {
         let Replayed { next_lsn, next_table, next_unit, clock, mut logs, .. } = replayed;
         logs.retain(|known| known.number != log.number);
@@ -171,12 +171,12 @@ impl Committer {
         }
     }
 
-    /// Begins a new log. Frames behind `end` in the old one do not count.
+    /// Begins a new log. Frames behind `end` in the old log do not count.
     pub fn rotate(&mut self, inner: &Inner, end: u64) -> Result<()> {
         let (store, number) = (inner.store, self.log.number + 1);
         let header = LogHeader { store, number, first_lsn: self.next_lsn, previous_end: end };
         self.rotation_owed = true;
-        // Scarce space is kept for statements.
+        // When space is scarce, it is kept for statements, and not filled ahead.
         let ahead = if inner.status() == Status::Writable { inner.options.preallocate_bytes } else { 0 };
         let log = Log::create(&inner.folder, header, ahead)?;
         self.rotation_owed = false;

@@ -37,7 +37,7 @@ impl DiskStore {
         Self::open_watched(folder, options, environment, Arc::default())
     }
 
-    /// The same, with counters that show the progress of the start.
+    /// Opens a store like [`Self::open`], with counters that show the progress of the start.
     pub fn open_watched(
         folder: &Path,
         options: StoreOptions,
@@ -57,7 +57,7 @@ impl DiskStore {
         &self.inner.progress
     }
 
-    /// Its folder.
+    /// The store's folder.
     pub fn folder(&self) -> &Path {
         self.inner.folder.path()
     }

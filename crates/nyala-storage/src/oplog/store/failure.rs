@@ -14,15 +14,15 @@ pub fn after_write(committer: &mut Committer, inner: &Inner, from: u64, error: O
     if full {
         inner.enter_full();
     }
-    // There was no sync since, so that the file can be cut without repeating the refused write.
+    // No sync came since the write was refused, so that the file can be cut without repeating that write.
     let appended = committer.log.end > from;
     let certain = full && !appended && committer.log.cut_back(from).is_ok();
     // A failed fsync is not repeated, since it is not known how much of the file is on disk. A new log that says where
-    // this one ends makes that certain, if all before that place was confirmed.
+    // this one ends decides that no frame behind counts, if all frames before were confirmed.
     let certain = certain || (committer.log.synced == from && committer.rotate(inner, from).is_ok());
     if !certain {
         let reason = error.to_string();
-        // None of it was applied: the next LSN is that of the first frame behind `from`.
+        // No statement was applied: the next LSN is that of the first frame behind `from`.
         committer.log.forget(from, committer.next_lsn - 1);
         inner.set_status(Status::ReadOnly(reason.clone()));
         return OplogError::Unconfirmed { reason };
@@ -41,7 +41,7 @@ impl Inner {
         }
     }
 
-    /// Keeps space in reserve. If the disk was full and the reserve can be written, it no longer is.
+    /// Keeps space in reserve. A full store takes writes again once the reserve could be written.
     pub fn keep_reserve(&self) {
         match self.status() {
             Status::Writable if self.reserve_is_there() => {}

@@ -19,7 +19,7 @@ pub enum Status {
     Writable,
     /// The disk is full: only statements that free space are accepted.
     Full,
-    /// Until the next start, for this reason.
+    /// The store takes no writes until the next start, for this reason.
     ReadOnly(String),
 }
 
@@ -44,18 +44,18 @@ pub struct Inner {
     pub lsn: AtomicU64,
     /// LSN of the last change that is on disk.
     pub durable_lsn: AtomicU64,
-    /// Given back when the store is closed, even if a caller still holds one of its tables.
+    /// The lock of the folder. Closing the store gives it back, even if a caller still holds one of the store's tables.
     pub lock: Mutex<Option<Box<dyn VfsLock>>>,
 }
 
-/// Where the newest manifest ends.
+/// The position of the newest manifest.
 #[derive(Debug, Clone, Copy)]
 pub struct Checkpointed {
-    /// The last LSN it includes.
+    /// The last LSN that the manifest includes.
     pub lsn: u64,
     /// The log and the offset of that LSN.
     pub log: (u64, u64),
-    /// After so many bytes more the next one is due.
+    /// Bytes of log after which the next checkpoint is due.
     pub step: u64,
 }
 
@@ -123,7 +123,7 @@ impl Inner {
         ticket
     }
 
-    /// The same; none if it would have to wait.
+    /// Hands a statement to the committer; none if that would have to wait.
     pub fn try_submit(&self, request: Request) -> Option<Ticket> {
         let (ticket, promise) = Ticket::new();
         match self.queue.try_push(Pending { request, promise }, self.options.queue_bytes) {

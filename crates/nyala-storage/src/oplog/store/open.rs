@@ -156,7 +156,7 @@ fn next_log(
     }
 }
 
-/// Cuts off the filler of a log that was being written, now that the next one says where it ends. It is only space.
+/// Cuts off the filler of a log that was being written, now that the next log says where it ends. A failure costs only space.
 fn give_back_filler(folder: &Folder, (number, end): (u64, u64)) {
     let cut = || -> Result<()> {
         let file = folder.open_to_write(&log_name(number))?;

@@ -31,7 +31,7 @@ pub struct StoreOptions {
     pub reserve_bytes: u64,
     /// Writers wait when statements of this size await their commit. Default 256 MiB.
     pub queue_bytes: usize,
-    /// A single statement may be so large. Default 256 MiB, at most 512 MiB.
+    /// Largest size of a statement. Default 256 MiB, at most 512 MiB.
     pub statement_bytes: usize,
     /// Threads that read keys at a start, which writes wait for. Values, for which no statement waits, are read by one
     /// fewer, so that a processor is left for statements. Default: as many as the machine has processors.
@@ -76,7 +76,7 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
-    /// No store takes a larger statement.
+    /// Largest value of [`Self::statement_bytes`].
     pub(crate) const MAX_STATEMENT_BYTES: usize = 512 << 20;
 
     /// Threads that read values while statements run: one fewer than for keys, so that a statement finds a free

@@ -16,15 +16,15 @@ use crate::oplog::write::PreparedWrite;
 /// The effect of a committed statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Committed {
-    /// Its LSN, which is the version of the rows it wrote.
+    /// LSN of the statement, which is the version of the rows it wrote.
     pub lsn: u64,
     /// Rows that were not there before.
     pub inserted: u64,
-    /// Rows that took the place of one with the same key.
+    /// Rows that took the place of a row with the same key.
     pub replaced: u64,
-    /// Rows that are no longer there.
+    /// Rows that were there and are deleted.
     pub deleted: u64,
-    /// The effect of an earlier statement with the same label. This one then had none.
+    /// The effect of an earlier statement with the same label. This statement then had none.
     pub before: Option<Labelled>,
 }
 
@@ -33,7 +33,7 @@ pub struct Committed {
 #[derive(Debug)]
 pub struct Ticket(Arc<TicketState>);
 
-/// The other end of a ticket. If it is lost, as when a thread panics, the waiting caller gets an error.
+/// The committer's end of a ticket. If it is dropped without an outcome, as when a thread panics, the waiting caller gets an error.
 #[derive(Debug)]
 pub struct Promise(Arc<TicketState>);
 
@@ -57,7 +57,7 @@ impl Drop for Promise {
 }
 
 impl TicketState {
-    /// The first outcome counts.
+    /// Sets the outcome, unless there is one: the first outcome counts.
     fn complete(&self, outcome: Result<Committed>) {
         let waker = {
             let mut state = lock(&self.outcome);
@@ -167,7 +167,7 @@ impl Queue {
         self.add(state, pending)
     }
 
-    /// The same, unless it would have to wait.
+    /// Adds a statement, unless that would have to wait.
     pub fn try_push(&self, pending: Pending, limit: usize) -> Result<(), Unqueued> {
         let state = lock(&self.state);
         if state.bytes > limit && !state.closed {

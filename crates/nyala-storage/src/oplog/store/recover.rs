@@ -88,7 +88,7 @@ pub fn load_tables(
 /// Starts reading ahead in the log, which is read after the index of all keys is built.
 fn expect_log(folder: &Folder, manifest: &Manifest) {
     let (number, from) = manifest.log;
-    // If it cannot be opened, the replay reports that.
+    // If the log cannot be opened, the replay reports that.
     if let Ok(file) = folder.open(&log_name(number)) {
         file.expect_reads(Reads::Soon { from, bytes: LOG_AHEAD_BYTES });
     }
@@ -123,7 +123,7 @@ pub fn load_unit(folder: &Folder, manifest: &Manifest, meta: &TableMeta, entry: 
     if key.rows() != u64::from(entry.rows) {
         return Err(key.file().damaged(0, "it has another number of rows than the manifest says"));
     }
-    // Behind the hashes lie the keys themselves: read ahead by the system, they were a third of all bytes read.
+    // The keys themselves lie behind the hashes: read ahead by the system, they were a third of all bytes read.
     key.file().expect_reads(Reads::Apart);
     let (hashes, lsns) = read_hashes(&key, entry.rows)?;
     let dead = load_dead(folder, entry, &header)?;

@@ -127,7 +127,7 @@ impl Replayed {
         for number in held.from.0..=held.to.0 {
             let known = manifest.logs.iter().find(|log| log.number == number);
             if known.is_none() && held.from.0 < number && number < held.to.0 {
-                // The log was removed, as it had no frame of the table.
+                // The log was removed, because it had no frame of the table.
                 (from, next_lsn) = (LogHeader::BYTES as u64, None);
                 continue;
             }
@@ -186,7 +186,7 @@ impl Replayed {
             self.apply((number, offset), frame)
         })?;
         self.apply_batch()?;
-        // Bytes that are no frame were read too.
+        // Bytes behind the last frame were read, too.
         progress.log_bytes_done.fetch_add(to.saturating_sub(end.offset), Relaxed);
         self.next_lsn = end.next_lsn;
         self.finish_log(&file, seed, (number, header), end, (to, closed.is_some()))?;

@@ -29,11 +29,11 @@ pub struct SalvageReport {
 /// Rows of one table that a copy did not take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedRows {
-    /// Their table.
+    /// The table of the rows.
     pub table: String,
-    /// How many.
+    /// The number of rows.
     pub rows: u64,
-    /// The reason for the first of them.
+    /// The reason why the first of them was refused.
     pub reason: String,
 }
 
@@ -101,7 +101,7 @@ impl SalvageReport {
     /// single row too.
     fn write_in_turn(&mut self, table: &LiveTable, rows: &RecordBatch, limit: u64) -> Result<u64> {
         let count = rows.num_rows();
-        // Measured as a whole: a slice of lists counts as much as all of them.
+        // All rows are measured together, because a slice of a list column counts as much as the whole column.
         let statements = bytes_of(rows).div_ceil(limit.max(1)).max(1);
         let each = count.div_ceil(usize::try_from(statements).unwrap_or(usize::MAX)).max(1);
         let mut written = 0;

@@ -1,10 +1,10 @@
-//! How much there is, for listings and metrics.
+//! Sizes of tables and stores, for listings and metrics.
 
 use super::inner::Checkpointed;
 use super::{DiskStore, LiveTable};
 use crate::oplog::store::queue::lock;
 
-/// How much is in a table.
+/// Sizes of a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TableStats {
     /// Live rows.
@@ -19,7 +19,7 @@ pub struct TableStats {
     pub memory_bytes: u64,
 }
 
-/// How much is in a store.
+/// Sizes of a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoreStats {
     /// LSN of the last change.
@@ -33,7 +33,7 @@ pub struct StoreStats {
 }
 
 impl LiveTable {
-    /// How much is in the table.
+    /// The sizes of the table.
     pub fn stats(&self) -> TableStats {
         let version = self.version();
         let mut stats =
@@ -51,7 +51,7 @@ impl LiveTable {
 }
 
 impl DiskStore {
-    /// How much is in the store. It waits while a group of statements is being committed.
+    /// The sizes of the store. The call waits while a group of statements is being committed.
     pub fn stats(&self) -> StoreStats {
         let Checkpointed { lsn: checkpoint_lsn, log: from, .. } = *lock(&self.inner.checkpointed);
         let committer = lock(&self.inner.committer);

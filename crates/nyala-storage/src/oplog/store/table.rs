@@ -23,17 +23,17 @@ pub struct LiveTable {
 }
 
 impl LiveTable {
-    /// Its name, unique in its store.
+    /// The table's name, unique in its store.
     pub fn name(&self) -> String {
         self.shared.meta().name.clone()
     }
 
-    /// Its number, which no other table of the store ever had.
+    /// The table's number, which no other table of the store ever had.
     pub fn id(&self) -> u32 {
         self.shared.meta().id
     }
 
-    /// Its columns.
+    /// The table's columns.
     pub fn schema(&self) -> SchemaRef {
         self.version().schema()
     }
@@ -74,8 +74,8 @@ impl LiveTable {
         Ok(self.inner.submit(self.prepare(write)?))
     }
 
-    /// The same, but none, with no statement queued, if it would have to wait: then call [`Self::submit`] on a thread
-    /// that may block. Checking and encoding a few rows takes less time than handing them to another thread. A store
+    /// Submits a statement like [`Self::submit`]; none, with no statement queued, if that would have to wait: then call [`Self::submit`] on a
+    /// thread that may block. Checking and encoding a few rows takes less time than handing them to another thread. A store
     /// without threads commits at once, and blocks.
     pub fn try_submit(&self, write: Write) -> Result<Option<Ticket>> {
         Ok(self.inner.try_submit(self.prepare(write)?))
@@ -124,8 +124,8 @@ impl LiveTable {
         self.shared.locate(keys, self.inner.seed)
     }
 
-    /// The same in a given version, for statements that read all of one version. None if the rows are no longer known
-    /// because one was written, deleted or moved since: then the version has to be scanned.
+    /// Where the rows with these keys are in a given version, for statements that read all of one version. None if the rows are no
+    /// longer known because one was written, deleted or moved since: then the version has to be scanned.
     pub fn locate_in(&self, version: &Version, keys: &RecordBatch) -> Result<Option<Vec<Option<RowId>>>> {
         self.shared.locate_in(version, keys, self.inner.seed)
     }

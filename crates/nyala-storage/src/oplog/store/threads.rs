@@ -17,8 +17,8 @@ use crate::oplog::error::{OplogError, Result};
 /// Interval of the checks for due upkeep.
 const UPKEEP: Duration = Duration::from_millis(100);
 
-/// Upkeep waits so long at most at a start until values are in memory: readers wait for them, and sealing would read
-/// and write beside.
+/// Longest wait of upkeep for the values at a start: readers wait for the values, and sealing would read and write
+/// at the same time.
 const VALUES_FIRST: Duration = Duration::from_secs(60);
 
 /// Pause after a failure.

@@ -158,7 +158,7 @@ impl Inner {
         if !self.log_is_long() {
             return Ok(());
         }
-        // No manifest names the files that are just being written.
+        // The pin keeps files that are just being written, because no manifest names them.
         upkeep.pins += 1;
         let done = self.checkpoint(upkeep);
         upkeep.pins = upkeep.pins.saturating_sub(1);

@@ -10,12 +10,12 @@ use crate::oplog::store::Committed;
 use crate::oplog::unit::{Chunk, Keys, LsnSet, Lsns, Unit};
 use crate::oplog::write::{Condition, HashedRows, PreparedWrite};
 
-/// A unit with so many rows takes no more statements: positions have 32 bits.
+/// Most rows of a unit: a unit with as many takes no more statements, because positions have 32 bits.
 const UNIT_ROWS: u32 = 1 << 30;
 
-/// So many rows' index entries and unit data fit into the processor's second cache.
+/// Rows whose index entries and unit data together fit into the processor's second-level cache.
 const ROWS_AHEAD: usize = 512;
-/// Fewer rows are not worth a prefetch.
+/// Up to so many rows are not worth a prefetch.
 const FEW_ROWS: usize = 8;
 
 /// The effect of a statement.
@@ -27,7 +27,7 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// The same, as the reply to the statement.
+    /// The effect as the reply to the statement.
     pub fn committed(self, lsn: u64) -> Committed {
         let Self { inserted, replaced, deleted } = self;
         Committed { lsn, inserted, replaced, deleted, before: None }
@@ -68,12 +68,12 @@ impl TableState {
         Ok(())
     }
 
-    /// Whether one of these keys has the hash of a different key in the table. Keys that are not in memory are known
-    /// to be the same.
+    /// Whether one of these keys has the hash of a different key in the table. Equal hashes are known to be equal keys where the
+    /// keys are not in memory.
     pub fn collides(&self, rows: &HashedRows) -> bool {
         rows.hashes.iter().enumerate().any(|(row, hash)| {
             let mut other = false;
-            // The closure looks at every entry of the hash and finds none.
+            // The closure looks at every entry with the hash and never accepts one.
             self.index.find(*hash, |at| {
                 let unit = self.unit(*at).filter(|unit| unit.hash(at.row) == *hash);
                 let key = unit.and_then(|unit| unit.key(at.row));

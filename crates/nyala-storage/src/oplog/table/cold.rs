@@ -15,19 +15,19 @@ use crate::oplog::unit::{Base, Keys};
 pub struct Candidate {
     base: Arc<Base>,
     at: Location,
-    /// Which of the keys.
+    /// Index of the key among the requested ones.
     asked: usize,
 }
 
-/// The rows that have one of the requested keys, as far as their keys had to be read.
+/// Comparisons of requested keys with keys that had to be read.
 #[derive(Debug, Default)]
 pub struct ColdKeys {
-    /// By slot, row, and the number of the key.
+    /// Whether the keys are the same, by slot, row, and index of the requested key.
     same: HashMap<(u32, u32, usize), bool>,
 }
 
 impl ColdKeys {
-    /// Whether a row has a key; true if memory suffices to tell.
+    /// Whether a row has a requested key; true for rows whose keys did not have to be read.
     pub fn is_same(&self, at: Location, asked: usize) -> bool {
         self.same.get(&(at.slot, at.row, asked)).copied().unwrap_or(true)
     }
@@ -39,7 +39,7 @@ impl ColdKeys {
             return unknown;
         }
         for (asked, hash) in hashes.iter().enumerate() {
-            // The closure looks at every entry of the hash and finds none.
+            // The closure looks at every entry with the hash and never accepts one.
             state.index.find(*hash, |at| {
                 let unit = state.unit(*at).filter(|unit| unit.hash(at.row) == *hash);
                 let base = unit.filter(|unit| unit.key(at.row).is_none());
@@ -54,7 +54,7 @@ impl ColdKeys {
         unknown
     }
 
-    /// Reads the keys of these rows and compares them; whether all are the same.
+    /// Reads the keys of these rows and compares them; gives whether all are the same.
     pub fn compare(&mut self, mut candidates: Vec<Candidate>, keys: &Keys) -> Result<bool> {
         let mut all = true;
         candidates.sort_by_key(|candidate| (candidate.at.slot, candidate.at.row));

@@ -1,4 +1,4 @@
-//! The key index: from hash to where the row is.
+//! The key index: from the hash of a key to the location of its row.
 //!
 //! Entries are eight bytes each and hold no key and no hash: both are read from the unit that a location points to.
 //! Hash tables are given half of a hash, so that an index is built from eight bytes a row, too.
@@ -23,16 +23,16 @@ pub fn shard_of(hash: u64) -> usize {
     (hash >> 40) as usize % SHARDS
 }
 
-/// The part of a hash that tables are given, namely the bits hashbrown uses: the highest 7 bits, and of the others the
+/// The part of a hash that hash tables get. These are the bits that hashbrown uses: the highest 7 bits, and of the others the
 /// lowest 25, enough for eight billion rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag(u32);
 
 const LOW_BITS: u32 = 25;
 
-/// Filling a shard part by part touches little memory at a time.
+/// Parts of a shard's table. Filling one part after the other touches little memory at a time.
 pub const PARTS: usize = 4;
-/// The table of a shard is searched from the place that the low bits of a tag say: 16,384 places lie side by side, 150 kB.
+/// Low bits of a tag within a part. They choose the place where a search begins: a part has 16,384 places side by side, 150 kB.
 const PART_BITS: u32 = 14;
 
 impl Tag {
@@ -41,25 +41,25 @@ impl Tag {
         Self((hash >> 32) as u32 >> LOW_BITS << LOW_BITS | hash as u32 & ((1 << LOW_BITS) - 1))
     }
 
-    /// The hash that a table is given.
+    /// The tag as a hash of 64 bits, for a hash table.
     #[inline]
     fn spread(self) -> u64 {
         u64::from(self.0) << 32 | u64::from(self.0 & ((1 << LOW_BITS) - 1))
     }
 
-    /// Which of [`PARTS`] parts of its shard's table it is in, if the table has more places than a part.
+    /// The part of the shard's table that the tag lies in, if the table has more places than one part.
     #[inline]
     pub fn part(self) -> usize {
         (self.0 >> PART_BITS) as usize % PARTS
     }
 
-    /// With a row's position, for a list to be sorted.
+    /// An entry for sorted lists: the tag, then a row's position.
     #[inline]
     pub fn with_row(self, row: u32) -> u64 {
         u64::from(self.0) << 32 | u64::from(row)
     }
 
-    /// Tag and row of such an entry.
+    /// Tag and row of an entry that [`Self::with_row`] made.
     #[inline]
     pub fn and_row(entry: u64) -> (Self, u32) {
         (Self((entry >> 32) as u32), entry as u32)
@@ -99,7 +99,7 @@ impl Index {
         self.shards.iter().map(|shard| shard.0.allocation_size() as u64).sum()
     }
 
-    /// Of shards that were filled elsewhere.
+    /// An index of shards that were filled before.
     pub fn of_shards(shards: Vec<Shard>) -> Self {
         Self { shards }
     }

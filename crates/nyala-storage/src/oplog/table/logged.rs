@@ -14,9 +14,9 @@ pub struct LoggedRows<'a> {
     pub keys: &'a Keys,
     pub hashes: &'a [u64],
     pub lsns: Lsns,
-    /// Number of the log that has them.
+    /// Number of the log that has the rows.
     pub log: u64,
-    /// From the first of the statements with rows to the end of the last one.
+    /// The range from the first statement with rows to the end of the last one.
     pub range: LogRange,
 }
 

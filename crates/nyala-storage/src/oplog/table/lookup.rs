@@ -17,14 +17,14 @@ pub struct Found {
     pub rows: RecordBatch,
     /// For each requested key, the position of its row in `rows`; none if there is no such row.
     pub positions: Vec<Option<usize>>,
-    /// The LSN at which each of them was last written.
+    /// The LSN at which each row of `rows` was last written.
     pub versions: UInt64Array,
 }
 
 /// Locations of rows that were found by key.
 #[derive(Debug, Clone)]
 pub struct Located {
-    /// The version that they are in.
+    /// The version that the rows are in.
     pub version: Arc<Version>,
     /// For each requested key, where its row is, to be read with [`Version::take`]; none if there is no such row.
     pub rows: Vec<Option<RowId>>,
@@ -63,7 +63,7 @@ impl SharedTable {
             let unchanged = state.lsn == version.lsn();
             let rows = hashes.iter().enumerate().map(|(row, hash)| {
                 match find(state, cold, *hash, &keys, row).and_then(|at| row_id(state, at)) {
-                    // Rows are written once and die once: a row that lives now and was in that version lived then.
+                    // Rows are written once and die once: a row that lives now and is in the given version lived then.
                     Some(id) if version.live(id).is_some() => Ok(Some(Some(id))),
                     None if unchanged => state.check_whole().map(|()| Some(None)),
                     _ => Ok(None),

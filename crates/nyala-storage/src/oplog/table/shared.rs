@@ -10,7 +10,7 @@ use crate::oplog::error::Result;
 use crate::oplog::meta::TableMeta;
 use crate::oplog::write::HashedRows;
 
-/// Up to so many keys are read one by one.
+/// Most keys that are read one by one.
 const FEW_KEYS: usize = 16;
 
 /// A table. Scans load a pointer; lookups and the writer pass the gate, which no thread holds across a disk access.

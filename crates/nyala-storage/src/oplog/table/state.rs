@@ -105,7 +105,7 @@ impl TableState {
             return needed;
         }
         for hash in hashes {
-            // The closure looks at every entry of the hash, so that all units with it are found.
+            // The closure looks at every entry with the hash, so that all units with it are found.
             self.index.find(*hash, |at| {
                 let unit = self.unit(*at).filter(|unit| unit.hash(at.row) == *hash);
                 let base = unit.filter(|unit| unit.key(at.row).is_none());
@@ -126,7 +126,7 @@ impl TableState {
         Version::new(self.meta.clone(), self.lsn, units, self.damage.clone())
     }
 
-    /// No more rows come to the growing unit: its frames end at `log_end`.
+    /// Lets no more rows into the growing unit: its frames end at `log_end`.
     pub fn freeze(&mut self, log_end: u64) {
         let open = self.open.take().and_then(|slot| self.units.get_mut(slot as usize)?.as_mut());
         if let Some((_, _, end)) = open.and_then(|unit| unit.log.as_mut()) {

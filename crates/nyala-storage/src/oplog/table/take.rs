@@ -30,8 +30,8 @@ struct Group {
 
 impl Version {
     /// The values of some rows, in the order in which they are given; a row may be given twice. Columns in memory
-    /// are used as they are. Of others only the blocks that hold these rows are read and verified, unless that is
-    /// much of the column. Rows in a log that is not read yet are there when all of it is.
+    /// are used as they are. Of other columns only the blocks that hold these rows are read and verified, unless that is
+    /// much of the column. Rows in a log that is not read yet come into memory with the whole log.
     pub fn take(&self, rows: &[RowId], projection: &Projection) -> Result<RecordBatch> {
         let failed = |error: ArrowError| OplogError::invalid(error.to_string());
         let groups = self.groups(rows)?;

@@ -150,7 +150,7 @@ impl Projection {
         self.row_version
     }
 
-    /// The same columns, only for rows last written at `lsns`. It affects scans, not single rows.
+    /// Restricts scans with these columns to rows last written at `lsns`. Reads of single rows are not affected.
     pub fn only_written(self, lsns: Arc<LsnSet>) -> Self {
         Self { written: Some(lsns), ..self }
     }
@@ -166,7 +166,7 @@ impl Projection {
         }
     }
 
-    /// Bit 1 for every row of a part that [`Self::read`] gives; none if it gives all. Nothing is read for it.
+    /// Bit 1 for every row of a part that [`Self::read`] gives; none if it gives all. No value is read.
     pub fn live_rows(&self, part: &Part) -> Option<BooleanBuffer> {
         part.wanted(self.written.as_deref())
     }

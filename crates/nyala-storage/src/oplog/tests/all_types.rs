@@ -1,6 +1,6 @@
 //! Random rows of random types against a model, through the log, checkpoints, sealed units, rewrites and starts.
 //!
-//! `NYALA_SEED` begins elsewhere. A failure names its seed.
+//! `NYALA_SEED` sets the first seed. A failure names its seed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -142,7 +142,7 @@ impl Scene {
         done
     }
 
-    /// Rows to write, cut out of more now and then.
+    /// Rows to write. Now and then they are a slice of more rows.
     fn rows(&mut self) -> RecordBatch {
         let (skipped, rows) = (self.rng.below(3) as usize, 1 + self.rng.below(30) as usize);
         let all = skipped + rows;

@@ -95,7 +95,7 @@ fn many_single_rows_become_few_chunks() {
     for (name, value) in expected.iter().step_by(50) {
         assert_eq!(table.lookup(&keys(&[name])).unwrap().rows, rows(&[(name, *value)]));
     }
-    // One of 512 rows, 7 of 64, 5 of 8.
+    // One part of 512 rows, 7 of 64, and 5 of 8.
     assert_eq!(table.version().parts().unwrap().len(), 13);
 }
 
@@ -301,7 +301,7 @@ fn units_of_which_little_lives_are_rewritten() {
     assert_eq!(table.lookup(&keys(&["key 3"])).unwrap().rows, rows(&[("key 3", 3)]));
 }
 
-/// The longest rows of a unit may be the live ones: by the average of all rows they seemed to be few bytes.
+/// Symptom: judged by the average of all rows, live rows seemed small although they were the longest of their unit.
 #[test]
 fn units_are_rewritten_together_only_if_the_longest_rows_fit() {
     let disk = SimDisk::new(1);
@@ -324,7 +324,7 @@ fn units_are_rewritten_together_only_if_the_longest_rows_fit() {
     assert_eq!((rows, dead_rows, units), (2, 0, 2));
 }
 
-/// Gigabytes, once each row has a text of its own.
+/// The statement has gigabytes once each row has a text of its own.
 #[test]
 fn rows_that_share_a_long_text_are_refused_before_they_are_copied() {
     use std::sync::Arc;

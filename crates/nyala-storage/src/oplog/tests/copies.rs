@@ -84,7 +84,7 @@ fn what_is_whole_is_salvaged_and_what_is_not_is_named() {
     assert_eq!(report.damage.len(), 1);
     let copy = open_at(&disk, COPY);
     assert_eq!(content(&copy.table("t").unwrap()).unwrap(), map(&[("d", 4), ("e", 5), ("f", 6)]));
-    // The damaged table can be emptied, and goes on.
+    // The damaged table can be emptied, and takes writes again.
     let store = open(&disk);
     let table = store.table("t").unwrap();
     table.truncate().unwrap();
@@ -111,7 +111,7 @@ fn damage_that_is_met_later_stops_its_table_only() {
     let (table, other) = (store.table("t").unwrap(), store.table("other").unwrap());
     assert!(matches!(content(&table), Err(OplogError::Damaged(damage)) if damage.file == damaged));
     table.write(Write::delete(keys(&["b", "c"]))).unwrap();
-    // Rewriting meets the damage. The table takes no more, the store goes on.
+    // Rewriting meets the damage. The table takes no more writes, and the store goes on.
     store.maintain().unwrap();
     let told = table.version().damage().iter().any(|damage| damage.file == damaged);
     assert!(told);
@@ -143,7 +143,7 @@ fn flip(disk: &SimDisk, folder: &str, end: &str, byte: usize) -> std::path::Path
     path.clone()
 }
 
-/// It was not closed: statements confirmed since its last checkpoint lie behind the log ends in its manifest.
+/// The copied store was not closed: statements confirmed since its last checkpoint lie behind the log ends in its manifest.
 #[test]
 fn a_store_whose_process_was_killed_is_restored_whole() {
     let disk = SimDisk::new(1);
@@ -177,7 +177,7 @@ fn rows_that_are_too_many_for_one_statement_are_salvaged() {
     assert_eq!(content(&open_at(&disk, COPY).table("t").unwrap()).unwrap(), map(&batch));
 }
 
-/// The copied store may have taken larger statements than the copy is to take.
+/// The copied store may have taken larger statements than the options of the copy allow.
 #[test]
 fn a_row_that_is_larger_than_a_statement_is_salvaged() {
     let disk = SimDisk::new(1);

@@ -1,10 +1,10 @@
 //! A power cut at every moment.
 //!
-//! The promise: acknowledged statements are there, others are there whole or not at all, and no start calls the
+//! The promise: acknowledged statements are there, other statements are there whole or not at all, and no start calls the
 //! effects of a power cut damage. Random statements run on a disk that knows which writes are durable. At each call
 //! that changes the disk, a crash image is made, a store is opened from it and compared with the model.
 //!
-//! `NYALA_SEED` begins elsewhere, `NYALA_CRASHES` says how many crashes there shall be. A failure names its
+//! `NYALA_SEED` sets the first seed, `NYALA_CRASHES` the number of crashes. A failure names its
 //! seed.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -68,7 +68,7 @@ impl Crasher {
         world.contents().unwrap_or_else(|error| panic!("{}: {error}", self.context(number)))
     }
 
-    /// Crashes once more during recovery: the result is the same.
+    /// Crashes once more during recovery, and expects the same result.
     fn crash_again(&self, left: Image, found: &Model, rng: &mut Rng, number: u64) {
         let disk = SimDisk::from_image(left, rng.next());
         let images = Arc::new(Mutex::new(Vec::new()));
@@ -84,7 +84,7 @@ impl Crasher {
         assert_eq!(&self.recover(&again, number), found, "{}, second crash", self.context(number));
     }
 
-    /// Works on after the crash, and starts once more.
+    /// Writes more statements after the crash, and starts once more.
     fn go_on(&self, disk: &SimDisk, found: &Model, rng: &mut Rng, number: u64) {
         let mut model = found.clone();
         let mut world = World::open(disk).unwrap();

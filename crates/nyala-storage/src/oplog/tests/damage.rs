@@ -101,7 +101,7 @@ fn check(image: &Image, expected: &Rows, path: &Path, content: Option<Vec<u8>>, 
     }
 }
 
-/// Writes on beside a damaged unit; once its file is restored, so is its table.
+/// Writes more statements beside a damaged unit; once its file is restored, the table is whole.
 fn go_on_and_repair(image: &Image, expected: &Rows, disk: &SimDisk, path: &Path, what: &str) {
     for round in 0..3 {
         let store = try_open(disk).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -268,7 +268,7 @@ fn ends_at_a_frame(content: &[u8], bytes: usize) -> bool {
     at == bytes
 }
 
-/// No later frame confirms it, and the machine may have stopped while writing it; but then a part of it would be
+/// No later frame confirms the damaged one, and the machine may have stopped while writing it; but then a part of it would be
 /// missing.
 #[test]
 fn a_flipped_bit_in_the_last_frame_is_not_taken_for_a_frame_that_was_not_finished() {

@@ -48,7 +48,7 @@ fn a_power_cut_loses_the_newest_writes_at_most() {
 }
 
 /// A killed process leaves its writes in the memory of the system. The next start serves them, so that they must be on
-/// disk by then: a later power cut lost them, although the new log said that they were confirmed.
+/// disk by then. Symptom: a later power cut lost them, although the new log said that they were confirmed.
 #[test]
 fn what_a_start_serves_survives_a_power_cut() {
     for seed in 0..60 {
@@ -131,7 +131,7 @@ fn a_disk_without_space_to_fill_a_log_takes_statements() {
     let table = store.create_table(spec("t")).unwrap();
     store.seal().unwrap();
     let used: usize = disk.files().values().map(Vec::len).sum();
-    // Some of the filler fits.
+    // There is space for a part of the filler.
     disk.set_faults(Faults { space: Some(used as u64 + 3000), short_write: 1, ..Faults::default() });
     let (_, empty) = newest_log(&disk);
     table.write(Write::upsert(rows(&[("a", 1)]))).unwrap();
@@ -146,7 +146,7 @@ fn a_disk_without_space_to_fill_a_log_takes_statements() {
     assert_eq!(content(&store.table("t").unwrap()).unwrap(), map(&[("a", 1), ("b", 2)]));
 }
 
-/// A frame may end with the filler's byte: "å" does. Such a frame proves that the damage before it is not the end of
+/// A frame may end with the filler's byte, as the letter "å" does. Such a frame proves that the damage before it is not the end of
 /// the log.
 #[test]
 fn a_frame_that_ends_like_filler_confirms_what_is_before_it() {
@@ -181,7 +181,7 @@ fn a_frame_that_ends_like_filler_confirms_what_is_before_it() {
     }
 }
 
-/// Sealing large units took long, and meanwhile the log was not kept short: a start after a crash had to read all of
+/// Symptom: sealing large units took long, and meanwhile the log was not kept short, so that a start after a crash had to read all of
 /// it.
 #[test]
 fn a_crash_while_a_large_unit_is_sealed_leaves_little_log() {

@@ -89,7 +89,7 @@ fn random_faults(rng: &mut Rng) -> Faults {
 #[test]
 fn a_full_disk_takes_deletes_and_recovers_by_itself() {
     let disk = SimDisk::new(1);
-    // With filler, the log would have room for the statement that is to be refused.
+    // With filler, the log would have room for the statement that must be refused.
     let options = StoreOptions { reserve_bytes: 8192, preallocate_bytes: 0, ..small_options() };
     let environment = environment(&disk, &ManualClock::default());
     let store = DiskStore::open(Path::new(FOLDER), options, environment).unwrap();
@@ -205,7 +205,7 @@ fn a_full_disk_does_not_keep_a_store_closed() {
     store.check_writable().unwrap();
 }
 
-/// Sealing needs space that is missing. Dead units give some back all the same.
+/// Sealing needs space that is missing. Dropping dead units frees some space all the same.
 #[test]
 fn dead_units_are_dropped_though_the_disk_is_full() {
     let disk = SimDisk::new(1);

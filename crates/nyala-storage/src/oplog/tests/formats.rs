@@ -1,6 +1,6 @@
 //! Stores written by older versions.
 //!
-//! The promise: they open, and go on as if this version had written them. Format 1 has no labels; all else is as in 2.
+//! The promise: such stores open, and go on as if this version had written them. Format 1 has no labels; all else is as in format 2.
 
 use std::path::PathBuf;
 

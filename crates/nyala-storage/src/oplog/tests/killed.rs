@@ -66,7 +66,7 @@ fn what_a_killed_process_confirmed_is_there() {
     assert_eq!(report.damage().count(), 0);
 }
 
-/// The process to be killed.
+/// The body of the process that the other test kills.
 #[test]
 #[ignore = "it never ends; another test starts and kills it"]
 fn writes_until_it_is_killed() {

@@ -129,7 +129,7 @@ fn stores_share_what_memory_there_is() {
                 "nothing is refused"
             );
         }
-        // The first one does not know of the second before that one has looked.
+        // A store's share counts other stores only once they have reported, so that each store gets two turns.
         (0..2).flat_map(|_| &stores).for_each(|store| store.maintain().unwrap());
         assert!(held(&stores) <= limit, "{} of {limit}", held(&stores));
         assert_eq!(stores.iter().all(|store| store.table("t").unwrap().is_loaded()), loaded);

@@ -80,7 +80,7 @@ pub fn nested_type(rng: &mut Rng, depth: u64) -> DataType {
     }
 }
 
-/// So many values, some of them null if `nullable`.
+/// An array of `rows` values, some of them null if `nullable`.
 pub fn array(rng: &mut Rng, data_type: &DataType, rows: usize, nullable: bool) -> ArrayRef {
     let nulls =
         (nullable && rng.one_in(2)).then(|| (0..rows).map(|_| !rng.one_in(4)).collect::<NullBuffer>());
@@ -125,7 +125,7 @@ pub fn array(rng: &mut Rng, data_type: &DataType, rows: usize, nullable: bool) -
                 other => other.primitive_width().unwrap(),
             };
             let bytes: Vec<u8> = (0..rows * width).map(|_| rng.next() as u8).collect();
-            // Copied into a buffer that is aligned for every type.
+            // The copy is aligned for every type.
             let words: Vec<i128> = bytes
                 .chunks(16)
                 .map(|chunk| {

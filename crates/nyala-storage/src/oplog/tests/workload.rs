@@ -10,7 +10,7 @@ use crate::oplog::*;
 
 /// Rows by key.
 pub type Rows = BTreeMap<String, i64>;
-/// Content of a table: its rows, and of its newest labels how many rows each wrote.
+/// Content of a table: its rows, and how many rows each of its newest labels wrote.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Content {
     rows: Rows,
@@ -78,7 +78,7 @@ fn contents(stores: &[DiskStore]) -> Result<Model> {
 /// One action, and its store and table.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// Steps are ten seconds apart, and values say in which they were written.
+    /// Number of the step. Steps are ten seconds apart, and values say in which step they were written.
     pub number: u64,
     pub action: Action,
     pub store: usize,
@@ -90,7 +90,7 @@ pub enum Action {
     Create,
     Drop,
     Truncate,
-    /// Removes rows written before a step.
+    /// Removes rows that were written before this step.
     Expire(u64),
     AddColumn(u64),
     Write {
@@ -102,7 +102,7 @@ pub enum Action {
     Seal,
     Checkpoint,
     Maintain,
-    /// Close the store, or only drop it, and open it again.
+    /// Closes the store, or only drops it, and opens it again.
     Restart {
         clean: bool,
     },
@@ -157,7 +157,7 @@ impl Step {
         model
     }
 
-    /// Does it.
+    /// Runs the step.
     pub fn run(&self, world: &mut World) -> Result<()> {
         world.clock.0.store(self.number * STEP_MS, Relaxed);
         let store = &world.stores[self.store];
@@ -221,7 +221,7 @@ fn widened(batch: arrow_array::RecordBatch, table: &LiveTable) -> arrow_array::R
 
 fn random_write(rng: &mut Rng, number: u64) -> Action {
     let key = |rng: &mut Rng| match rng.below(KEYS) {
-        // These have one hash.
+        // These keys have one hash.
         number @ 0..3 => format!("collide {number}"),
         number => format!("key {number}"),
     };

@@ -47,7 +47,7 @@ pub struct Rows {
     pub schema: Arc<SchemaVersion>,
     pub lsns: Lsns,
     pub facts: Facts,
-    /// As they are stored; none for rows in a log.
+    /// The zones in the unit's file; none for rows in a log.
     pub zones: ZoneMap,
 }
 
@@ -110,7 +110,7 @@ impl Base {
         }
     }
 
-    /// Adds the next rows in the log, up to `to`. None if a column of the present rows was read already.
+    /// Adds the next rows in the log, up to `to`. None if a column of the present rows has been read.
     pub(super) fn extend(&mut self, rows: u32, lsns: &Lsns, to: u64) -> Option<()> {
         let Origin::Log(range) = &mut self.origin else { return None };
         if self.columns.iter().any(Slot::is_resident) {
@@ -129,7 +129,7 @@ impl Base {
         self.rows
     }
 
-    /// Notes rows that are dead before the table is visible: columns that are read later come without their texts, if
+    /// Notes rows that are dead before the table is visible: columns that are read later leave their texts out, if
     /// that saves enough.
     pub fn forget(&self, dead: &DeadRows) {
         if self.is_sealed() && is_worth_it(dead, self.rows) {
@@ -294,7 +294,7 @@ impl Base {
         Ok(self.keys.get_or_init(|| Arc::new(keys)))
     }
 
-    /// Bytes in files of a column; for a log, a fair share of it.
+    /// Bytes of a column in files; of a log, an equal share for each column.
     pub fn column_bytes(&self, position: usize) -> u64 {
         let id = self.schema.columns.get(position).map_or(0, |column| column.id);
         match &self.origin {

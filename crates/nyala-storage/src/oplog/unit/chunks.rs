@@ -8,9 +8,9 @@ use arrow_array::{Array, ArrayRef};
 use super::base::join;
 use super::{Base, Keys, LsnSpan, Lsns, Zones};
 
-/// Rows of one chunk at most, if it is made of smaller ones.
+/// Most rows of a chunk that is merged from smaller ones.
 const CHUNK_ROWS: u32 = 1 << 16;
-/// So many neighbours of one size become one chunk.
+/// So many neighbouring chunks of one level become one chunk.
 const FAN_IN: usize = 8;
 
 /// Some rows, in memory.
@@ -21,7 +21,7 @@ pub struct Chunk {
     pub keys: Keys,
     pub lsns: Lsns,
     pub lsn_span: LsnSpan,
-    /// Of each column, found at first use: most chunks are small and merged before.
+    /// Zones of each column, computed at first use: most chunks are small and merged before.
     zones: OnceLock<Vec<OnceLock<Option<Zones>>>>,
 }
 

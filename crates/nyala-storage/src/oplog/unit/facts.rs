@@ -13,21 +13,21 @@ const KEY_CHARS: usize = 64;
 /// LSNs and keys of a unit's rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The lowest and the highest.
+    /// The lowest and the highest LSN.
     pub lsns: (u64, u64),
     /// Bounds of the values of the first key column, if they are known.
     pub keys: Option<(String, String)>,
 }
 
 impl Facts {
-    /// Of rows with these LSNs, and with these bounds of the first key column.
+    /// The facts of rows with these LSNs, and with these bounds of the first key column.
     pub fn new(lsns: &Lsns, first_key: &[&Zones]) -> Self {
         let lowest = lsns.lsns.iter().min().copied().unwrap_or_default();
         let highest = lsns.lsns.iter().max().copied().unwrap_or_default();
         Self { lsns: (lowest, highest), keys: key_range(first_key) }
     }
 
-    /// Of rows in a log. Their keys are known if they are in memory.
+    /// The facts of rows in a log. Bounds of their keys are known if the keys are in memory.
     pub fn of_data(lsns: &Lsns, data: &Data, key: &[usize]) -> Self {
         let base = data.base.iter().map(|base| base.zones(*key.first()?));
         let zones = base.chain(data.chunks.iter().map(|(_, chunk)| chunk.zones(*key.first()?)));

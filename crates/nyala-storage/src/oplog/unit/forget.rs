@@ -6,10 +6,10 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer};
 
 use super::DeadRows;
 
-/// With fewer than one dead row in so many, leaving out their texts is not worth the time.
+/// Texts are left out only if at least one row in so many is dead: reading takes longer then.
 const WORTH_ONE_IN: u32 = 32;
 
-/// Whether a good part of the rows is dead.
+/// Whether enough rows are dead.
 pub fn is_worth_it(dead: &DeadRows, rows: u32) -> bool {
     dead.count().saturating_mul(WORTH_ONE_IN) >= rows
 }

@@ -29,7 +29,7 @@ enum KeyColumn {
 }
 
 impl Keys {
-    /// Of columns of types that a key can have, without nulls.
+    /// The keys in these columns, without nulls; none if a key cannot have their types.
     pub fn of(columns: &[ArrayRef]) -> Option<Self> {
         let rows = columns.first()?.len();
         let columns = columns.iter().map(KeyColumn::of).collect::<Option<_>>()?;
@@ -61,7 +61,7 @@ impl Keys {
 }
 
 fn hash(key: &[u8], seed: u64) -> u64 {
-    // No colliding keys are known, so tests get some that collide.
+    // No colliding keys of this hash function are known, so that tests get some.
     #[cfg(test)]
     if key.windows(7).any(|part| part == b"collide") {
         return 0x1234_5678_9ABC_DEF0;

@@ -12,7 +12,7 @@ use crate::oplog::meta::SchemaVersion;
 use crate::oplog::vfs::FileHandle;
 use crate::oplog::write::GrowingRows;
 
-/// After so many rows, room is made for all.
+/// After so many rows, room is made for the others by the size of these.
 const SAMPLE_ROWS: usize = 4096;
 
 /// A part of a log that holds a unit's rows.

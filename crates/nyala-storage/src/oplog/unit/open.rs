@@ -35,7 +35,7 @@ pub struct Unit {
     replayed: Vec<(u32, Keys)>,
     /// Log, first byte and, when no more rows come, end of the frames with its rows; none once sealed.
     pub log: Option<(u64, u64, Option<u64>)>,
-    /// As published, until the unit changes.
+    /// The published view of the unit, until the unit changes.
     view: Option<Arc<UnitView>>,
 }
 
@@ -118,7 +118,7 @@ impl Unit {
         })
     }
 
-    /// Keeps texts of rows that are dead now out of memory. Only before the first read of the unit.
+    /// Leaves texts of rows that are dead now out of memory. To be called before the first read of the unit.
     pub fn forget_dead(&self) {
         if let Some(base) = &self.data.base {
             base.forget(&self.dead);
@@ -138,7 +138,7 @@ impl Unit {
         self.dead.insert(row)
     }
 
-    /// Replaces the rows by the same rows, from files.
+    /// Replaces the rows by the same rows in files.
     pub fn sealed(&mut self, base: Base) {
         self.data = Data::of_base(base);
         self.replayed = Vec::new();
@@ -146,7 +146,7 @@ impl Unit {
         self.view = None;
     }
 
-    /// Whether one of its live rows was written at `wanted`. A unit in a log must be read to its end first.
+    /// Whether a live row of the unit was written at `wanted`. A unit in a log must be read to its end first.
     pub fn has_live(&self, wanted: &LsnSet) -> bool {
         self.data.written(wanted).any(|rows| rows.end - rows.start > self.dead.count_among(rows))
     }

@@ -10,13 +10,13 @@ use crate::oplog::error::Result;
 /// Counts reads of columns, to find the least recently read ones.
 static READS: AtomicU64 = AtomicU64::new(0);
 
-/// A column that may be in memory. Checking that does not wait for its readers.
+/// A column that may be in memory. Checking whether it is does not wait for its readers.
 #[derive(Debug, Default)]
 pub struct Slot {
     array: Mutex<Option<ArrayRef>>,
     /// Held by the statement that reads the column, so that other statements that need it wait.
     reading: Mutex<()>,
-    /// The number of its last read.
+    /// The number of the column's last read.
     read: AtomicU64,
 }
 
@@ -61,12 +61,12 @@ impl Slot {
         }
     }
 
-    /// Whether a waiting statement is reading it.
+    /// Whether a waiting statement is reading the column.
     pub fn is_being_read(&self) -> bool {
         matches!(self.reading.try_lock(), Err(TryLockError::WouldBlock))
     }
 
-    /// The number of its last read, counted over all columns.
+    /// The number of the column's last read, counted over all columns.
     pub fn last_read(&self) -> u64 {
         self.read.load(Relaxed)
     }

@@ -14,7 +14,7 @@ use crate::oplog::files::{BlockFile, SparseReader};
 /// A column in a file.
 pub struct StoredColumn<'a> {
     pub file: &'a BlockFile,
-    /// Its id plus 1, as in tags.
+    /// The column's id plus 1, as in tags of sections.
     pub tag: u32,
     pub data_type: &'a DataType,
 }

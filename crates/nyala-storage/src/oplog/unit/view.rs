@@ -46,7 +46,7 @@ impl UnitView {
         }
     }
 
-    /// Its rows in parts, in order.
+    /// The unit's rows in parts, in order.
     pub(crate) fn parts(self: &Arc<Self>) -> Vec<Part> {
         let mut parts = Vec::new();
         let base_rows = self.data.base.as_ref().map_or(0, |base| base.rows());
@@ -131,7 +131,7 @@ impl Part {
         self.rows as usize
     }
 
-    /// Whether some of its rows can have been written at `written`.
+    /// Whether some of the part's rows can have been written at `written`.
     pub fn may_hold(&self, written: &LsnSet) -> bool {
         let (_, _, lsns) = self.stretch();
         lsns.is_none_or(|(lsns, span)| !span.is_outside(lsns, written))
@@ -177,7 +177,7 @@ impl Part {
         }
     }
 
-    /// Bit 1 for every live row last written at `written`; none if all rows are such.
+    /// Bit 1 for every live row of the part last written at `written`; none if these are all rows.
     pub(crate) fn wanted(&self, written: Option<&LsnSet>) -> Option<BooleanBuffer> {
         let live = self.unit.dead.live_mask(self.from, self.rows());
         let (start, all, lsns) = self.stretch();
@@ -210,7 +210,7 @@ impl Part {
         Arc::new(all)
     }
 
-    /// First row and number of rows of the chunk or base that it belongs to, and their LSNs.
+    /// First row, number of rows and LSNs of the chunk or base that the part belongs to.
     fn stretch(&self) -> (u32, u32, Option<(&Lsns, &LsnSpan)>) {
         match self.chunk.and_then(|at| self.unit.data.chunks.get(at)) {
             Some((start, chunk)) => (*start, chunk.rows, Some((&chunk.lsns, &chunk.lsn_span))),

@@ -22,7 +22,7 @@ impl LsnSet {
         Self(vec![0..=last])
     }
 
-    /// Its ranges, ascending.
+    /// The set's ranges, ascending.
     pub fn ranges(&self) -> &[RangeInclusive<u64>] {
         &self.0
     }
@@ -49,7 +49,7 @@ enum Share {
     All,
 }
 
-/// The lowest and the highest of some LSNs, and whether they ascend. Found at first use.
+/// The lowest and the highest of some LSNs, and whether they ascend. Computed at first use.
 #[derive(Debug, Default)]
 pub struct LsnSpan(OnceLock<(u64, u64, bool)>);
 
@@ -64,7 +64,7 @@ impl LsnSpan {
 }
 
 impl LsnSpan {
-    /// Whether none of them is `wanted`.
+    /// Whether none of the LSNs is `wanted`.
     pub(super) fn is_outside(&self, lsns: &Lsns, wanted: &LsnSet) -> bool {
         let (lowest, highest, _) = self.of(lsns);
         matches!(wanted.share((lowest, highest)), Share::None)
@@ -73,7 +73,7 @@ impl LsnSpan {
 
 /// Consecutive rows of a chunk or base, with their LSNs.
 struct Stretch<'a> {
-    /// Position of the first in the unit.
+    /// Position of the first row in the unit.
     start: u32,
     rows: u32,
     lsns: &'a Lsns,
@@ -81,7 +81,7 @@ struct Stretch<'a> {
 }
 
 impl Stretch<'_> {
-    /// Ranges of its rows, counted from its first, that were written at `wanted`.
+    /// Ranges of the rows that were written at `wanted`, counted from the first row.
     fn written(&self, wanted: &LsnSet) -> Vec<Range<u32>> {
         if self.rows == 0 {
             return Vec::new();
@@ -134,7 +134,7 @@ impl Data {
 }
 
 impl UnitView {
-    /// How many of its live rows were written at `wanted`. No value is read.
+    /// How many live rows of the unit were written at `wanted`. No value is read.
     pub(crate) fn live_written(&self, wanted: &LsnSet) -> u64 {
         self.data.written(wanted).map(|rows| self.live_among(rows)).sum()
     }
@@ -143,7 +143,7 @@ impl UnitView {
         u64::from(rows.end.saturating_sub(rows.start)) - u64::from(self.dead.count_among(rows))
     }
 
-    /// Lowest and highest LSN of its rows, dead ones included; none if it has no rows.
+    /// Lowest and highest LSN of the unit's rows, dead ones included; none if it has no rows.
     pub(crate) fn lsn_bounds(&self) -> Option<(u64, u64)> {
         let bounds = self.data.stretches().filter(|stretch| stretch.rows > 0).map(|stretch| {
             let (lowest, highest, _) = stretch.span.of(stretch.lsns);

@@ -14,15 +14,15 @@ use crate::oplog::meta::SchemaVersion;
 
 /// Rows of one zone, and of one part of a scan.
 pub const ZONE_ROWS: u32 = 1 << 16;
-/// Longer texts and bytes are cut.
+/// Bounds that are longer texts or bytes are cut to this length.
 const KEPT_BYTES: usize = 64;
 
 /// Bounds of the values of a column, zone by zone. Dead rows count.
 #[derive(Debug, Clone)]
 pub struct Zones {
-    /// No value is lower; null if all are null or it is not known.
+    /// A value that no value of the zone is lower than; null if all are null or the bound is not known.
     pub lows: ArrayRef,
-    /// No value is higher; null if all are null or it is not known.
+    /// A value that no value of the zone is higher than; null if all are null or the bound is not known.
     pub highs: ArrayRef,
     pub nulls: UInt64Array,
 }
@@ -37,7 +37,7 @@ impl PartialEq for Zones {
 pub type ZoneMap = BTreeMap<u32, Zones>;
 
 impl Zones {
-    /// None if values of this type are not compared, or there are none.
+    /// The zones of a column. None if values of its type are not compared, or if it has no rows.
     pub fn of(column: &ArrayRef) -> Option<Self> {
         let starts = (0..column.len()).step_by(ZONE_ROWS as usize);
         let zones = starts.map(|from| column.slice(from, (ZONE_ROWS as usize).min(column.len() - from)));
@@ -142,7 +142,7 @@ fn texts(low: Option<&str>, high: Option<&str>, like: &ArrayRef) -> Option<(Arra
     })
 }
 
-/// The same of bytes.
+/// Bounds of bytes, cut, as arrays of the type of another.
 fn blobs(low: Option<&[u8]>, high: Option<&[u8]>, like: &ArrayRef) -> Option<(ArrayRef, ArrayRef)> {
     let cut = |bytes: &[u8]| bytes.get(..KEPT_BYTES).unwrap_or(bytes).to_vec();
     let pair = [low.map(cut), high.and_then(ceiling_of_bytes)];
@@ -180,7 +180,7 @@ fn ceiling(text: &str) -> Option<String> {
     None
 }
 
-/// Bytes that are not lower, cut; none if there are none such.
+/// Bytes that are not lower, cut; none if there are no such bytes.
 fn ceiling_of_bytes(bytes: &[u8]) -> Option<Vec<u8>> {
     let Some(cut) = bytes.get(..KEPT_BYTES).filter(|cut| cut.len() < bytes.len()) else {
         return Some(bytes.to_vec());
@@ -198,9 +198,9 @@ fn ceiling_of_bytes(bytes: &[u8]) -> Option<Vec<u8>> {
 /// Bounds of a column in some parts of a scan, in the order of the parts.
 #[derive(Debug, Clone)]
 pub struct Bounds {
-    /// No value is lower; null if there is no value or it is not known.
+    /// A value that no value of the part is lower than; null if there is no value or the bound is not known.
     pub lows: ArrayRef,
-    /// No value is higher; null if there is no value or it is not known.
+    /// A value that no value of the part is higher than; null if there is no value or the bound is not known.
     pub highs: ArrayRef,
     /// Number of nulls, dead rows included as in [`super::Part::rows`]; null if it is not known.
     pub nulls: UInt64Array,

@@ -8,11 +8,11 @@ use std::sync::Arc;
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
-    /// To read; it must exist.
+    /// For reading; the file must exist.
     Read,
-    /// To read and write; it must exist.
+    /// For reading and writing; the file must exist.
     Write,
-    /// To read and write; made if missing, emptied if there.
+    /// For reading and writing; the file is made if missing, emptied if there.
     Create,
 }
 
@@ -25,9 +25,9 @@ pub enum Reads {
     InOrder,
     /// This part, soon: it may be read already.
     Soon {
-        /// Where it begins.
+        /// Offset of the part.
         from: u64,
-        /// How long it is.
+        /// Length of the part.
         bytes: u64,
     },
 }
@@ -60,7 +60,7 @@ pub trait VfsFile: Debug + Send + Sync {
     fn sync_data(&self) -> io::Result<()>;
     /// Cuts or extends the file.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
-    /// Its length in bytes.
+    /// The file's length in bytes.
     fn bytes(&self) -> io::Result<u64>;
     /// Announces the next reads. May do nothing.
     fn expect_reads(&self, reads: Reads);

@@ -13,7 +13,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Below `bound`, which is above 0.
+    /// A number below `bound`, which must be above 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }

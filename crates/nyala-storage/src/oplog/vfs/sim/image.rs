@@ -99,7 +99,7 @@ impl Pending {
         }
     }
 
-    /// Applies the part of it that survives a crash: each sector on its own.
+    /// Applies the part of the write that survives a crash: each sector on its own.
     fn tear(&self, content: &mut Vec<u8>, rng: &mut Rng, kept: &mut impl FnMut(&mut Rng) -> bool) {
         let Self::Write { offset, data } = self else {
             if kept(rng) {
@@ -147,7 +147,7 @@ impl Inode {
         }
     }
 
-    /// As Linux does it: some pages made it, the others are clean and gone with the next crash.
+    /// Fails as Linux does: some pages are written, the others are marked clean and lost in the next crash.
     pub fn fail_sync(&mut self, rng: &mut Rng) {
         let mut content = self.durable.to_vec();
         let mut kept = |rng: &mut Rng| rng.one_in(2);
