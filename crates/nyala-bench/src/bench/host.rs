@@ -14,7 +14,7 @@ const TICK: Duration = Duration::from_millis(10);
 pub struct Machine {
     /// Name of the processor.
     pub processor: Option<String>,
-    /// Threads of it that this process may use.
+    /// Threads of the processor that this process may use.
     pub threads: usize,
     /// Memory.
     pub memory_bytes: Option<u64>,
@@ -52,26 +52,26 @@ impl Server {
         fs::metadata(format!("/proc/{pid}/stat")).ok().map(|_| Self { pid })
     }
 
-    /// CPU time that its processes have used, with those that have ended.
+    /// CPU time that the server's processes have used, including processes that have ended.
     pub fn cpu(self) -> Option<Duration> {
         let family = self.family();
         let times = family.iter().filter_map(|pid| read(*pid, "stat")).filter_map(|stat| cpu_of(&stat));
         times.reduce(Duration::saturating_add)
     }
 
-    /// Proportional set size of its processes: shared memory counts once.
+    /// Proportional set size of the server's processes: shared memory counts once.
     pub fn memory_bytes(self) -> Option<u64> {
         let rollups = self.family().into_iter().filter_map(|pid| read(pid, "smaps_rollup"));
         let sizes = rollups.filter_map(|rollup| kilobytes(field(&rollup, "Pss")?));
         sizes.reduce(u64::saturating_add)
     }
 
-    /// Resident set size of its processes: shared memory counts for each of them.
+    /// Resident set size of the server's processes: shared memory counts for each of them.
     pub fn resident_bytes(self) -> Option<u64> {
         self.sum_of_status(|status| kilobytes(field(status, "VmRSS")?))
     }
 
-    /// Threads of its processes.
+    /// Threads of the server's processes.
     pub fn threads(self) -> Option<u64> {
         self.sum_of_status(|status| field(status, "Threads")?.parse().ok())
     }
@@ -81,7 +81,7 @@ impl Server {
         status.filter_map(|status| value(&status)).reduce(u64::saturating_add)
     }
 
-    /// Files and sockets that its processes hold open.
+    /// Files and sockets that the server's processes hold open.
     pub fn open_files(self) -> Option<u64> {
         let folders =
             self.family().into_iter().filter_map(|pid| fs::read_dir(format!("/proc/{pid}/fd")).ok());

@@ -18,15 +18,15 @@ use super::workload::{Workload, select_one};
 pub struct Plan {
     /// The server.
     pub target: Target,
-    /// Its process, if it is to be watched.
+    /// The server's process, if it is to be watched.
     pub server: Option<Server>,
     /// The queries of the clients.
     pub workload: Arc<Workload>,
-    /// How each run loads the server; clients and seed are of the run.
+    /// How each run loads the server; number of clients and seed are those of the run.
     pub load: Load,
     /// Numbers of clients, in their order.
     pub clients: Vec<usize>,
-    /// How often each of them is measured.
+    /// How often each number of clients is measured.
     pub rounds: u64,
     /// How `SELECT 1` loads the server before each run, if it does.
     pub ceiling: Option<Load>,
@@ -81,7 +81,7 @@ impl Plan {
         Ok(())
     }
 
-    /// A report of the runs alone, and one of those beside others.
+    /// A report of the runs alone, and one of the runs beside others.
     fn report(&self, runs: Runs) -> Result<Vec<RunReport>> {
         let ceiling = Measured::sum(runs.ceiling)?.map(|ceiling| Ceiling::of(&ceiling));
         let quiet = RunReport::of(runs.quiet, &self.workload, ceiling)?;

@@ -35,9 +35,9 @@ const UPLOADS_PER_FILE: usize = 2;
 
 /// Size of a file that was written.
 pub struct Written {
-    /// Rows in it.
+    /// Rows in the file.
     pub rows: u64,
-    /// Its length.
+    /// Length of the file in bytes.
     pub bytes: u64,
 }
 

@@ -37,7 +37,7 @@ impl Api {
         (Self::Kylin { authorization }, format!("http://{place}"))
     }
 
-    /// Where queries are sent to.
+    /// The path that queries are sent to.
     pub fn path(&self) -> &'static str {
         match self {
             Self::Nyala => "/api/v1/query",
@@ -76,7 +76,7 @@ fn parameter(value: &Value) -> Json {
     }
 }
 
-/// As Kylin's driver sends it.
+/// A parameter as Kylin's driver sends it.
 fn typed_parameter(value: &Value) -> Json {
     match value {
         Value::Integer(number) => json!({ "className": "java.lang.Long", "value": number.to_string() }),
@@ -91,7 +91,7 @@ struct Document {
     columns: Option<Count>,
     #[serde(alias = "results")]
     rows: Option<Rows>,
-    /// Kylin's drivers are told of an error with status 200.
+    /// The error of a query: Kylin's API tells it with status 200.
     #[serde(default, rename = "exceptionMessage")]
     exception: Option<String>,
 }

@@ -89,7 +89,7 @@ impl Http {
         api::read(status, &body)
     }
 
-    /// Whether the server has closed it: as it may after an answer, and when it was asked nothing for long.
+    /// Whether the server has closed the connection: it may do so after an answer, and after a long silence.
     pub fn has_ended(&mut self) -> bool {
         let ended = self.driver.as_mut().is_none_or(|driver| driver.now_or_never().is_some());
         if ended {

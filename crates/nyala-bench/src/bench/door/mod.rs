@@ -12,16 +12,16 @@ use std::fmt;
 /// A whole answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// Columns, if the protocol tells without rows.
+    /// Number of columns, if the protocol tells it without rows.
     pub columns: Option<usize>,
     /// Rows, read to the last.
     pub rows: u64,
 }
 
-/// Why there is no whole answer.
+/// Why a query has no whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// The server said no; the connection goes on.
+    /// The server refused the query; the connection goes on.
     Refused(String),
     /// The connection cannot be used any more.
     Broken(String),

@@ -79,8 +79,8 @@ impl Connection {
         }
     }
 
-    /// Whether the server has closed it while no query was under way, so that the next query needs another one. PostgreSQL's protocol has no
-    /// such end: there a connection that is gone is an error.
+    /// Whether the server has closed the connection while no query was under way, so that the next query needs another one. PostgreSQL's
+    /// protocol has no such end: there a closed connection is an error.
     pub fn has_ended(&mut self) -> bool {
         match self {
             Self::Postgres(_) => false,

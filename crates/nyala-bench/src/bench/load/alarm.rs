@@ -42,7 +42,7 @@ impl Alarm {
         if self.watched && Instant::now() < self.rings {
             return Poll::Pending;
         }
-        // Polled even if the work has used up the task's budget, as it may at each poll.
+        // The timer is polled even if the work has used up the task's budget, as it may at each poll.
         while pin!(unconstrained(self.timer.as_mut())).poll(context).is_ready() {
             if end <= self.rings {
                 return Poll::Ready(());
@@ -84,7 +84,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_rings_at_the_end_of_each_thing() {
-        // Set for long ago, for now, and for much later than anything may take.
+        // The alarm is set for long ago, for now, or for much later than anything may take.
         for set in [Duration::ZERO, MOMENT, 2 * LONG] {
             let mut alarm = Alarm::at(Instant::now() + set);
             assert!(ends(&mut alarm, LONG, MOMENT).await);

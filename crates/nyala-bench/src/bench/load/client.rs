@@ -23,7 +23,7 @@ pub struct Shared {
     pub progress: Progress,
 }
 
-/// When things happen.
+/// The times of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
     /// Queries due from here on are measured.

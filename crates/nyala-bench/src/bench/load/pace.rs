@@ -14,9 +14,9 @@ use tokio::sync::Semaphore;
 
 /// Hands out the times at which queries are due.
 pub enum Pace {
-    /// Whenever a client asks.
+    /// A query is due whenever a client asks.
     Closed,
-    /// At a rate.
+    /// Queries are due at a rate.
     Open(Arrivals),
 }
 
@@ -29,7 +29,7 @@ pub struct Arrivals {
     _clock: Clock,
 }
 
-/// Which arrivals there are.
+/// The times of arrivals.
 #[derive(Debug, Clone, Copy)]
 struct Schedule {
     start: Instant,
@@ -37,7 +37,7 @@ struct Schedule {
     count: u64,
 }
 
-/// A thread of its own lets arrivals in, because timers of the runtime may be a millisecond late.
+/// Lets arrivals in, on a thread of its own: timers of the runtime may be a millisecond late.
 struct Clock {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -109,7 +109,7 @@ impl Drop for Clock {
     }
 }
 
-/// Whether the time came before the end.
+/// Sleeps until a time; false if it was stopped before.
 fn sleep_until(time: Instant, stopped: &AtomicBool) -> bool {
     while !stopped.load(Ordering::Relaxed) {
         let left = time.saturating_duration_since(Instant::now());

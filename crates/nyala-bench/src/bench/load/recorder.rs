@@ -9,11 +9,11 @@ use hdrhistogram::Histogram;
 
 use crate::bench::door::Answer;
 
-/// Times above it are counted as it.
+/// Longest time that is recorded: longer times count as this one.
 const MAX_LATENCY: Duration = Duration::from_secs(3600);
 /// Digits of a time that are kept.
 const DIGITS: u8 = 3;
-/// Different messages that are kept; the rest is only counted.
+/// Most different messages that are kept; further ones are only counted.
 const MESSAGES: usize = 20;
 
 /// Times in microseconds.
@@ -29,23 +29,23 @@ impl Latencies {
         self.0.saturating_record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// How many there are.
+    /// Number of the times.
     #[cfg(test)]
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// Their mean in milliseconds.
+    /// Mean of the times, in milliseconds.
     pub fn mean_ms(&self) -> f64 {
         self.0.mean() / 1000.0
     }
 
-    /// The time in milliseconds within which this share of them lies; a `quantile` of 1 gives the longest.
+    /// The time in milliseconds within which this share of the queries lies; a `quantile` of 1 gives the longest.
     pub fn quantile_ms(&self, quantile: f64) -> f64 {
         self.0.value_at_quantile(quantile) as f64 / 1000.0
     }
 
-    /// How many took at least this long.
+    /// Number of the times that are at least this long.
     #[cfg(test)]
     pub fn count_from(&self, time: Duration) -> u64 {
         self.0.count_between(time.as_micros() as u64, u64::MAX)
@@ -62,11 +62,11 @@ pub struct Tally {
     /// Answered queries, from when they were due to the end of the answer; and those that were not answered
     /// when the run ended, with the time they had waited.
     pub latencies: Latencies,
-    /// Answered without an error.
+    /// Queries that were answered without an error.
     pub handled: u64,
-    /// Answered by an error, or not in time, or lost with the connection.
+    /// Queries that were answered by an error, or not in time, or lost with the connection.
     pub errors: u64,
-    /// Not answered when the run ended.
+    /// Queries that were not answered when the run ended.
     pub unfinished: u64,
     /// Rows of all answers.
     pub rows: u64,
@@ -91,13 +91,13 @@ impl Tally {
 /// How a query ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// With an answer.
+    /// The query was answered.
     Handled(Answer),
-    /// With an error.
+    /// The query ended with an error.
     Failed(String),
-    /// With an error, as it took too long.
+    /// The query ended with an error, because it took too long.
     TimedOut(String),
-    /// Not at all.
+    /// The query did not end.
     Unfinished,
 }
 
@@ -134,7 +134,7 @@ impl Recorder {
                 self.note(message);
             }
             Outcome::TimedOut(message) => {
-                // The slowest of all: without them a server that stalls would have no slow answer.
+                // Such queries are the slowest of all: without them a server that stalls would have no slow answer.
                 tally.latencies.record(waited);
                 tally.errors += 1;
                 self.note(message);
@@ -146,7 +146,7 @@ impl Recorder {
         }
     }
 
-    /// The same, or an error: all answers of a query have as many columns as the first.
+    /// The outcome, or an error: all answers of a query have as many columns as the first.
     pub fn checked(&self, query: usize, outcome: Outcome) -> Outcome {
         let (Outcome::Handled(Answer { columns: Some(found), .. }), Some(known)) =
             (&outcome, self.columns.get(query))

@@ -53,13 +53,13 @@ pub struct Measured {
 impl Measured {
     /// Queries that were handled in each second of the measured time, whenever they were due.
     ///
-    /// Those that were due in that time are others: they begin with the first of a steady stream and end after its last
+    /// A count of queries that were due in that time would be another one: they begin with the first of a steady stream and end after its last
     /// second, when fewer and fewer clients wait. With a thousand clients that end is several per cent of a few seconds.
     pub fn per_second(&self) -> f64 {
         self.usage.handled as f64 / self.usage.elapsed.as_secs_f64().max(1e-9)
     }
 
-    /// Several runs of one load, as one that took as long as all of them.
+    /// The sum of several runs of one load, as one run that took as long as all of them.
     pub fn sum(runs: impl IntoIterator<Item = Self>) -> Result<Option<Self>> {
         let mut runs = runs.into_iter();
         let Some(mut sum) = runs.next() else { return Ok(None) };
@@ -119,7 +119,7 @@ pub async fn run(
     run_from(Instant::now(), connections, target, workload, load, server).await
 }
 
-/// The same with two loads, from one moment on: to connect takes longer where there are more clients.
+/// Runs two loads from one moment on: connecting takes longer where there are more clients.
 pub async fn run_both(
     target: &Target,
     (workload, load): (&Arc<Workload>, Load),

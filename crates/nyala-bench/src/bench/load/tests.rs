@@ -116,7 +116,7 @@ async fn a_server_that_is_gone_is_an_error_for_each_attempt() {
     probe(&target, &workload, Duration::from_secs(5), 1).await.unwrap_err();
 }
 
-/// So that memory can be read when the measured time is over and every client still connected.
+/// Memory must be read when the measured time is over and every client still connected.
 #[tokio::test]
 async fn a_client_stays_connected_when_it_has_nothing_more_to_ask() {
     let (target, serving) = serve(|_, mut client| async move {
@@ -152,7 +152,7 @@ fn load(per_second: Option<f64>, clients: usize) -> Load {
     }
 }
 
-/// Runs against such a server as [`serve`] gives.
+/// Measures a server as [`serve`] makes it.
 async fn measure<A, F>(load: Load, answer: A) -> Measured
 where
     A: Fn(u64, TcpStream) -> F + Clone + Send + 'static,
@@ -194,7 +194,7 @@ where
 /// Reads a request to its end; false if there is none.
 async fn read_request(client: &mut TcpStream) -> bool {
     let mut read = Vec::new();
-    // Every request of this workload ends so.
+    // Every request of this workload ends with these bytes.
     while !read.ends_with(br#""SELECT 1"}"#) {
         match client.read_buf(&mut read).await {
             Ok(1..) => {}
@@ -210,7 +210,7 @@ async fn respond(client: &mut TcpStream, status: &str, body: &str) {
     let _ = client.write_all(response.as_bytes()).await;
 }
 
-/// As proxies do after so many answers: the client connects anew for its next query, which is no error.
+/// The server closes connections after some answers, as proxies do: the client connects anew for its next query, which is no error.
 #[tokio::test]
 async fn a_connection_that_the_server_closes_after_an_answer_is_replaced() {
     let load = Load { timeout: Duration::from_secs(3), ..load(Some(100.0), 2) };

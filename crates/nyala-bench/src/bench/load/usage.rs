@@ -11,11 +11,11 @@ use crate::bench::host::{Server, own_cpu};
 /// CPU time and memory, over the time that was measured.
 #[derive(Debug, Clone, Default)]
 pub struct Usage {
-    /// How long was looked.
+    /// Length of the measured time.
     pub elapsed: Duration,
-    /// Queries that ended meanwhile, whenever they began.
+    /// Queries that ended in the measured time, whenever they began.
     pub ended: u64,
-    /// Those of them that were answered without an error.
+    /// Queries of these that were answered without an error.
     pub handled: u64,
     /// CPU time of this process.
     pub client_cpu: Option<Duration>,
@@ -63,7 +63,7 @@ pub struct Held {
     pub open_files: Option<u64>,
     /// Queries that have ended since the measured time began.
     pub ended: u64,
-    /// Those of them that gave an error, or were not answered in time.
+    /// Queries of these that gave an error, or were not answered in time.
     pub errors: u64,
 }
 
@@ -72,9 +72,9 @@ pub struct Held {
 pub struct Progress {
     /// Queries that ended, however they did.
     pub ended: AtomicU64,
-    /// Those of them that were answered without an error.
+    /// Ended queries that were answered without an error.
     pub handled: AtomicU64,
-    /// Those of them that gave an error, or were not answered in time.
+    /// Ended queries that gave an error, or were not answered in time.
     pub errors: AtomicU64,
 }
 
@@ -87,14 +87,14 @@ impl Progress {
     }
 }
 
-/// Shorter runs are not looked at in between: looking takes time from the server.
+/// Shorter runs are not measured in between: measuring takes time from the server.
 const LONG_RUN: Duration = Duration::from_secs(30);
-/// Looks at a run of less than twenty minutes.
+/// Measurements in a run of less than twenty minutes.
 const LOOKS: u32 = 120;
-/// Longest time between two looks: a peak shorter than a minute must be seen in a run of hours, too.
+/// Longest time between two measurements: a peak shorter than a minute must be seen in a run of hours, too.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// A moment.
+/// The counters at one moment.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     at: Instant,
@@ -116,7 +116,7 @@ impl Reading {
     }
 }
 
-/// Reads at both ends of the time that is measured.
+/// Reads the counters at both ends of the measured time.
 pub async fn watch(from: Instant, until: Instant, progress: &Progress, server: Option<Server>) -> Usage {
     tokio::time::sleep_until(from.into()).await;
     let first = Reading::take(progress, server);
@@ -135,7 +135,7 @@ pub async fn watch(from: Instant, until: Instant, progress: &Progress, server: O
     }
 }
 
-/// Looks at the server at even distances until the end.
+/// Measures the server at even distances until the end.
 async fn follow(
     from: Instant,
     until: Instant,
@@ -161,7 +161,7 @@ async fn follow(
     course
 }
 
-/// The time between two looks at a run of this length, if it is looked at.
+/// The time between two measurements in a run of this length; none if there are none.
 fn pause(duration: Duration) -> Option<Duration> {
     (duration >= LONG_RUN).then(|| (duration / LOOKS).min(MAX_PAUSE))
 }

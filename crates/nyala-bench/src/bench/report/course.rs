@@ -36,7 +36,7 @@ fn course(course: &[Held]) -> String {
     held.concat()
 }
 
-/// The first, the last, and every sixth part between have a name.
+/// Names of the seconds: the first, the last, and every sixth part between have one.
 fn named_seconds(course: &[Held]) -> Vec<String> {
     let last = course.len().saturating_sub(1);
     let step = (last / 6).max(1);
@@ -47,7 +47,7 @@ fn named_seconds(course: &[Held]) -> Vec<String> {
     course.iter().enumerate().map(name).collect()
 }
 
-/// Queries a second since the look before; of the first look nothing is known.
+/// Queries a second since the measurement before; none for the first one.
 fn rates(course: &[Held]) -> Vec<Option<f64>> {
     let rate = |pair: &[Held]| match pair {
         [before, now] => {

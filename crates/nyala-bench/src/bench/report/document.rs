@@ -20,13 +20,13 @@ const CURVE: [f64; 17] =
 pub struct Report {
     /// Version of this program.
     pub tool_version: &'static str,
-    /// When it began, in UTC.
+    /// When the measurements began, in UTC.
     pub date: String,
     /// Server, workload and load of the runs.
     pub setup: Setup,
-    /// Where this program ran.
+    /// The machine that this program ran on.
     pub machine: Machine,
-    /// One for each number of clients.
+    /// One run for each number of clients.
     pub runs: Vec<RunReport>,
 }
 
@@ -62,13 +62,13 @@ pub struct RunReport {
     pub elapsed_seconds: f64,
     /// All queries.
     pub total: Numbers,
-    /// Queries handled in each second of it, whenever they were due.
+    /// Queries handled in each second of the measured time, whenever they were due.
     pub per_second: f64,
-    /// The same, of each round.
+    /// Queries handled in each second, of each round.
     pub rounds_per_second: Vec<f64>,
     /// The measured limit of the path to the server.
     pub ceiling: Option<Ceiling>,
-    /// The load beside it; none for a run that had the server for itself.
+    /// The load that ran at the same time; none for a run that had the server for itself.
     pub beside: Option<Beside>,
     /// CPU time and memory.
     pub cost: Cost,
@@ -85,32 +85,32 @@ pub struct RunReport {
 /// `SELECT 1` on the same door, in the same mode, from as many clients.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Ceiling {
-    /// Handled in each second.
+    /// Queries handled in each second.
     pub per_second: f64,
-    /// Those that gave an error, or were not answered in time.
+    /// Queries that gave an error, or were not answered in time.
     pub errors: u64,
-    /// Mean time.
+    /// Mean time of a query.
     pub mean_ms: f64,
-    /// CPU time of this program for each of them.
+    /// CPU time of this program for each query.
     pub client_cpu_ms_per_query: Option<f64>,
-    /// CPU time of the server for each of them.
+    /// CPU time of the server for each query.
     pub server_cpu_ms_per_query: Option<f64>,
 }
 
 /// Another workload that ran at the same time.
 #[derive(Debug, Clone, Serialize)]
 pub struct Beside {
-    /// Its name.
+    /// The name of the workload.
     pub workload: String,
-    /// Its clients, each with a connection.
+    /// Clients of the workload, each with a connection.
     pub clients: usize,
     /// Queries that were begun in the measured time and answered, be it after its end.
     pub handled: u64,
     /// Queries that gave an error, or were not answered in time.
     pub errors: u64,
-    /// Their mean time.
+    /// Mean time of these queries.
     pub mean_ms: f64,
-    /// The p95 of the run, as a multiple of that without this beside it.
+    /// The p95 of the run, as a multiple of the p95 without this load.
     pub p95_ratio: f64,
     /// Messages of errors, and how often each came.
     pub error_messages: BTreeMap<String, u64>,
@@ -119,9 +119,9 @@ pub struct Beside {
 /// One query of the workload.
 #[derive(Debug, Serialize)]
 pub struct QueryReport {
-    /// As its file calls it.
+    /// The query's name in its file.
     pub name: String,
-    /// Its numbers.
+    /// The query's numbers.
     #[serde(flatten)]
     pub numbers: Numbers,
 }
@@ -129,25 +129,25 @@ pub struct QueryReport {
 /// How many queries, and how long they took.
 #[derive(Debug, Serialize)]
 pub struct Numbers {
-    /// Answered without an error.
+    /// Queries answered without an error.
     pub handled: u64,
-    /// Answered by an error, or not in time.
+    /// Queries answered by an error, or not in time.
     pub errors: u64,
-    /// Not answered when the run ended; their waiting is in the times below.
+    /// Queries not answered when the run ended; their waiting is in the times below.
     pub unfinished: u64,
     /// Rows of a mean answer.
     pub rows_per_query: f64,
-    /// Mean time.
+    /// Mean time of a query.
     pub mean_ms: f64,
-    /// Half of them took no longer.
+    /// Half of the queries took no longer.
     pub p50_ms: f64,
-    /// 95 of 100.
+    /// 95 of 100 queries took no longer.
     pub p95_ms: f64,
-    /// 99 of 100.
+    /// 99 of 100 queries took no longer.
     pub p99_ms: f64,
-    /// 999 of 1000.
+    /// 999 of 1000 queries took no longer.
     pub p999_ms: f64,
-    /// The longest.
+    /// The longest time of a query.
     pub max_ms: f64,
 }
 

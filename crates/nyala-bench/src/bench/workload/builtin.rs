@@ -3,13 +3,13 @@
 /// The queries of the Star Schema Benchmark, with parameters that keep the meaning of each query.
 const SSB: &str = include_str!("../../../../../benchmarks/serving/ssb.sql");
 
-/// The same queries on cuboids that PostgreSQL holds as tables.
+/// The queries of the benchmark on cuboids that PostgreSQL holds as tables.
 const SSB_POSTGRES: &str = include_str!("../../../../../benchmarks/serving/ssb-postgres.sql");
 
-/// Names of these workloads.
+/// Names of the workloads that come with the program.
 pub const NAMES: [&str; 2] = ["ssb", "ssb-postgres"];
 
-/// The text of one of them.
+/// The text of the workload with this name.
 pub fn text(name: &str) -> Option<&'static str> {
     match name {
         "ssb" => Some(SSB),

@@ -8,13 +8,13 @@ use super::value::Value;
 /// One step that gives values to one or more parameters, from those before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
-    /// Names of the parameters it gives values to.
+    /// Names of the parameters that the step gives values to.
     pub names: Vec<String>,
-    /// Where the values come from.
+    /// The source of the values.
     pub source: Source,
 }
 
-/// Where values come from. Names refer to parameters declared before.
+/// A source of values. Names refer to parameters declared before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A whole number between two, both included.
@@ -30,7 +30,7 @@ pub enum Source {
 /// A product, added to a sum or taken from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Product {
-    /// Whether it is taken away.
+    /// Whether the product is taken away.
     pub negative: bool,
     /// The factors.
     pub factors: Vec<Factor>,
@@ -55,7 +55,7 @@ pub enum Part {
 }
 
 impl Definition {
-    /// Names of the parameters it needs.
+    /// Names of the parameters that the source needs.
     pub fn needs(&self) -> Vec<&str> {
         match &self.source {
             Source::Range(..) | Source::Choice(_) => Vec::new(),
@@ -66,7 +66,7 @@ impl Definition {
         }
     }
 
-    /// Draws its values; `before` gives those of other parameters.
+    /// Draws values of the source; `before` gives those of other parameters.
     pub fn draw(&self, random: &mut Random, before: impl Fn(&str) -> Option<Value>) -> Result<Vec<Value>> {
         let value = match &self.source {
             Source::Range(low, high) => Value::Integer(between(random, *low, *high)),

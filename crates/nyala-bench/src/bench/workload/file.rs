@@ -14,9 +14,9 @@ use super::{builtin, declaration};
 /// The queries of a run.
 #[derive(Debug)]
 pub struct Workload {
-    /// Its name in reports.
+    /// The workload's name in reports.
     pub name: String,
-    /// At least one.
+    /// The queries, at least one.
     pub queries: Vec<Query>,
 }
 
@@ -95,7 +95,7 @@ fn parse(stem: &str, text: &str) -> Result<Vec<Query>> {
 struct Header<'a> {
     name: Option<String>,
     columns: Option<usize>,
-    /// Declared before the name: in the first statement they are for the whole file.
+    /// Definitions before the name: those of the first statement are for the whole file.
     shared: Vec<Definition>,
     own: Vec<Definition>,
     statement: &'a str,

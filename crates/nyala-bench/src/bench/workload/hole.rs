@@ -5,9 +5,9 @@ use anyhow::{Context, Result};
 /// A statement, cut at its holes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Text that stays.
+    /// Text that stays as it is.
     Text(String),
-    /// Place of the parameter that is put here.
+    /// Place of the parameter that fills the hole.
     Hole(usize),
 }
 

@@ -11,11 +11,11 @@ use super::value::Value;
 /// A query of a workload.
 #[derive(Debug)]
 pub struct Query {
-    /// Its name in reports.
+    /// The query's name in reports.
     pub name: String,
-    /// Columns of its answer, if the file tells.
+    /// Columns of the query's answer, if the file tells.
     pub columns: Option<usize>,
-    /// Its text with `$1`, `$2`, … in its holes.
+    /// The query's text with `$1`, `$2`, … in its holes.
     pub shape: String,
     pieces: Vec<Piece>,
     /// The definitions to draw, in this order; only those that the statement needs.
@@ -55,7 +55,7 @@ impl Query {
         self.slots.iter().map(value).collect()
     }
 
-    /// Its text with these values as literals.
+    /// The query's text with these values as literals.
     pub fn literal(&self, values: &[Value]) -> String {
         filled(&self.pieces, |place, out| {
             if let Some(value) = values.get(place) {

@@ -21,7 +21,7 @@ impl Value {
         word.parse().map_or_else(|_| Self::Text(word.to_owned()), Self::Integer)
     }
 
-    /// Writes it as a literal of SQL.
+    /// Writes the value as a literal of SQL.
     pub fn write_literal(&self, out: &mut String) {
         match self {
             Self::Integer(number) => *out += &number.to_string(),

@@ -37,7 +37,7 @@ async fn log_in_over(server: &PostgresServer, lent: Lent) -> Result<(Option<Stri
     let mut config = server.config().clone();
     // `open` has negotiated encryption already.
     config.ssl_mode(SslMode::Disable);
-    // Dropping both sends nothing to the server. They have read all messages up to its first wait for a query.
+    // Dropping both sends nothing to the server. They have read all messages up to the server's first wait for a query.
     let (_client, connection) = config.connect_raw(lent.clone(), NoTls).await?;
     let version = connection.parameter("server_version").map(str::to_owned);
     Ok((version, lent.socket().take()))
@@ -76,7 +76,7 @@ async fn agrees_to_encrypt(socket: &mut TcpStream) -> io::Result<bool> {
     Ok(socket.read_u8().await? == b'S')
 }
 
-/// A socket until it is taken back.
+/// A socket that is lent until it is taken back.
 #[derive(Clone)]
 struct Lent(Arc<Mutex<Option<Socket>>>);
 

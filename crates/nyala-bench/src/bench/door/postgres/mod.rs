@@ -23,7 +23,7 @@ pub struct PostgresTarget {
 }
 
 impl PostgresTarget {
-    /// Reads a URL. Encryption is used only if it asks for that: servers that are compared must do the same work.
+    /// Reads a URL. Encryption is used only if the URL asks for it: servers that are compared must do the same work.
     pub fn parse(url: &str, mode: Mode, ca: Option<&Path>) -> Result<Self> {
         let server = PostgresServer::parse(url, ca, tls::Mode::Disable, "nyala bench")?;
         if server.config().get_hosts().len() > 1 || server.config().get_ports().len() > 1 {

@@ -24,12 +24,12 @@ use super::login::Socket;
 use super::{Answer, Failure, same_width};
 use crate::bench::workload::Value;
 
-/// How much is read at a time.
+/// Bytes that are read at a time.
 const READ_BYTES: usize = 64 << 10;
 
 thread_local! {
-    /// The bytes just received. Waiting clients have no receive buffer of their own: those of a thousand of them would
-    /// be in no processor's cache, and they would take time from the server that fewer clients do not.
+    /// The bytes just received. Waiting clients have no receive buffer of their own: a thousand buffers would fit no processor's
+    /// cache, and would take time from the server that fewer clients do not.
     static JUST_RECEIVED: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
 
     /// The send buffer of the next client, shared for the same reason.
