@@ -17,7 +17,7 @@ pub fn init(command: &Command) {
     // Crate `delta_kernel` logs each step, and logs an error that the statement's client gets anyway.
     let default = match command {
         Command::Serve(_) => "info,delta_kernel=off",
-        // Here the output is a conversation, and errors are part of it anyway.
+        // The output of other commands is a conversation, which shows errors anyway.
         _ => "warn,delta_kernel=off",
     };
     let wanted = std::env::var("NYALA_LOG").unwrap_or_default();
@@ -30,7 +30,7 @@ pub fn init(command: &Command) {
         // a full disk, would close doors and end the threads of disk stores.
         .log_internal_errors(false);
     let form = std::env::var("NYALA_LOG_FORMAT").unwrap_or_default();
-    // Without the records of crate `log`: the parser of SQL tells it the texts of statements, and so their secrets.
+    // The records of crate `log` are left out: the parser of SQL logs the texts of statements, and so their secrets.
     let _ = if form == "json" {
         set_global_default(builder.event_format(JsonLines).finish())
     } else {

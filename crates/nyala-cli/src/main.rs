@@ -40,7 +40,7 @@ const MIN_THREADS: usize = 2;
 /// Most ready sockets that an idle thread takes at once. Its queue holds 256 tasks, and those may wake others: tasks
 /// that do not fit go to a queue of all threads, and wait behind later tasks.
 const EVENTS: usize = 128;
-/// The same for a thread that has tasks still. The system keeps the rest, in order.
+/// Most ready sockets that a thread with tasks takes at once. The system keeps the others, in order.
 const EVENTS_WHEN_BUSY: usize = 16;
 
 /// Room for parsing statements at the limits of size and depth, and for walking over them: 500 SELECTs that UNION combines are a tree

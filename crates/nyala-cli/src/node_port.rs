@@ -19,7 +19,7 @@ pub struct NodePort {
 }
 
 impl NodePort {
-    /// Serves other nodes, if this is one of several. If that fails, the server stops: otherwise the node would be listed as starting
+    /// Serves other nodes, if this node is one of several. If that fails, the server stops: otherwise the node would be listed as starting
     /// for as long as it runs.
     pub fn open(opened: &Opened, shutdown: &CancellationToken) -> Self {
         let stop = CancellationToken::new();
@@ -35,8 +35,8 @@ impl NodePort {
         Self { stop, serving }
     }
 
-    /// Closes the port. To be called once the engine has stopped: until then other nodes take the rest of their rows, and list and end what
-    /// runs here.
+    /// Closes the port. To be called once the engine has stopped: until then other nodes take the rest of their rows, and list and end
+    /// statements of this node.
     pub async fn close(self) {
         self.stop.cancel();
         if let Some(serving) = self.serving

@@ -49,7 +49,7 @@ pub async fn open(config: &Config, command: &str) -> anyhow::Result<Opened> {
     open_with(config, command, false).await
 }
 
-/// As [`open`], for a server: other nodes may reach it.
+/// Opens a data folder like [`open`], for a server that other nodes may reach.
 pub async fn open_node(config: &Config, command: &str) -> anyhow::Result<Opened> {
     open_with(config, command, true).await
 }
@@ -78,7 +78,7 @@ async fn cluster(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<A
 /// The address at which this node listens for others; none if it does not.
 ///
 /// # Errors
-/// It is no address, or the node shares no catalog.
+/// `node.listen` is no address, or the node shares no catalog.
 pub fn node_address(config: &Config) -> anyhow::Result<Option<SocketAddr>> {
     let listen = config.node.listen.as_str();
     if listen.is_empty() {

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::args::ConfigArgs;
 use crate::{config, greeting};
 
-/// How a server sees this client.
+/// The application name that servers see.
 const NAME: &str = "nyala ping";
 
 /// Arguments of `nyala ping`.
@@ -98,7 +98,7 @@ fn local_http(config: &ServerConfig) -> Result<Server> {
     Ok(Server::Http(HttpServer::local(address, is_encrypted)?))
 }
 
-/// Encrypted if the server is; its certificate, which is for other names than this address, is not checked.
+/// The PostgreSQL server of this machine, encrypted if it can be. Its certificate, which is for other names than this address, is not checked.
 fn local_postgres(config: &ServerConfig) -> Result<Server> {
     let address = known(config.postgres_listen, "server.postgres_listen")?;
     let server = PostgresServer::parse(&format!("postgres://{address}/nyala"), None, Mode::Prefer, NAME)?;
@@ -144,7 +144,7 @@ async fn select_one(server: &PostgresServer) -> Result<()> {
     let connected = server.connect().await.map_err(explain);
     let (client, connection) =
         connected.with_context(|| format!("cannot connect to `postgres://{place}`"))?;
-    // It ends when the client is dropped.
+    // The task ends when the client is dropped.
     tokio::spawn(connection);
     let answer = client.simple_query("SELECT 1").await.map_err(explain);
     answer.with_context(|| format!("`postgres://{place}` takes no queries"))?;

@@ -24,7 +24,7 @@ pub async fn command(args: ServeArgs) -> anyhow::Result<()> {
     let mut requests = Requests::listen()?;
     let config = Arc::new(config::load(&args.config, &args.flags())?.into_config());
     let stop = CancellationToken::new();
-    // On a thread of its own: thousands of cubes take seconds to compile, and disks may not answer. The request to stop has to be noticed
+    // Opens on a thread of its own: thousands of cubes take seconds to compile, and disks may not answer. A request to stop must be noticed
     // meanwhile.
     let mut opening = spawn_blocking({
         let (config, stop) = (Arc::clone(&config), stop.clone());
@@ -73,7 +73,7 @@ pub async fn run(
         () = &mut stopped => anyhow::bail!("the server stopped by itself; its log says why"),
         () = requests.next() => {}
     }
-    // Whether anyone reads this does not matter any more.
+    // A failed write does not matter: stderr may have no reader any more.
     let _ = writeln!(stderr(), "stopping: running queries may end; Ctrl-C again cancels them");
     manager.stopping(Duration::from_millis(config.server.shutdown_grace_ms));
     shutdown.cancel();

@@ -15,15 +15,15 @@ use std::time::Duration;
 use nyala_engine::Engine;
 use tokio_util::sync::CancellationToken;
 
-/// Added to the grace of a stop: cancelled work ends, stores are closed, the catalog is copied.
+/// Time for a stop besides its grace: cancelled work ends, stores are closed, the catalog is copied.
 const AFTER_GRACE: Duration = Duration::from_secs(30);
 
 /// The way to the service manager.
 #[derive(Debug)]
 pub struct ServiceManager {
-    /// None if no manager wants to be told.
+    /// The manager's socket; none if no manager is to be told.
     socket: Option<Socket>,
-    /// The manager restarts a process that it has not heard of for so long; none if it does not watch this one.
+    /// The manager restarts a process that it has not heard of for so long; none if it does not watch this process.
     watchdog: Option<Duration>,
 }
 
@@ -49,12 +49,12 @@ impl ServiceManager {
         Self { watchdog: watchdog.filter(|_| socket.is_some()), socket }
     }
 
-    /// The server takes queries. `status` is shown by `systemctl status`.
+    /// Tells that the server takes queries. `status` is shown by `systemctl status`.
     pub fn ready(&self, status: &str) {
         self.tell(&format!("READY=1\nSTATUS={status}"));
     }
 
-    /// The server has begun to stop, and lets queries end for `grace`. It asks for as much time, so that the manager
+    /// Tells that the server has begun to stop, and lets queries end for `grace`. Asks for as much time, so that the manager
     /// need not know the configuration.
     pub fn stopping(&self, grace: Duration) {
         let micros = (grace + AFTER_GRACE).as_micros();

@@ -78,7 +78,7 @@ async fn moved(
         )?;
         Ok(place_of_cuboids::note(data_dir.path(), &Noted { place: target.to_owned(), left: None })?)
     };
-    // A move that ended early has left it.
+    // A move that ended early has left files at this place.
     if let Some(left) = noted.left.as_deref().filter(|left| *left != target) {
         clear(left, &noted.place).await?;
     }

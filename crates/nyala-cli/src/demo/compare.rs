@@ -23,7 +23,7 @@ const LOADING_POLL: Duration = Duration::from_millis(5);
 /// The times of one query.
 #[derive(Debug, Clone)]
 pub struct Timing {
-    /// Such as `Q1.1`.
+    /// The name, such as `Q1.1`.
     pub name: &'static str,
     /// Rows of the answer.
     pub rows: usize,

@@ -18,7 +18,7 @@ const MARKER: &str = "complete";
 /// The benchmark's files.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Files {
-    /// Their folder.
+    /// Folder of the files.
     pub folder: PathBuf,
     /// Whether this run wrote them: a cube built from earlier files is then out of date.
     pub fresh: bool,

@@ -3,7 +3,7 @@
 /// A query by the number the paper gives it.
 #[derive(Debug, Clone, Copy)]
 pub struct Query {
-    /// Such as `Q1.1`.
+    /// The name, such as `Q1.1`.
     pub name: &'static str,
     /// The statement, with comments.
     pub text: &'static str,
@@ -18,7 +18,7 @@ macro_rules! query {
     };
 }
 
-/// All of them, in the paper's order.
+/// All queries, in the paper's order.
 pub const QUERIES: [Query; 13] = [
     query!("1.1"),
     query!("1.2"),

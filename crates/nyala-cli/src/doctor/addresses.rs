@@ -12,8 +12,8 @@ use super::folders::may_be_in_use;
 
 const LOCAL: &str = "local socket";
 
-/// A check takes an address for a moment. None is taken while a server may be starting in the data folder: it would not get its
-/// addresses then, and stop.
+/// Listens at each address for a moment. Nothing is tried while a server may be starting in the data folder: it would find its
+/// addresses taken, and stop.
 pub async fn check(config: &Config) -> Vec<Check> {
     if may_be_in_use(&config.data_dir) {
         return vec![Check::not_tried("addresses")];

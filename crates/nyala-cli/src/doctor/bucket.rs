@@ -41,7 +41,7 @@ async fn probe(config: &Config) -> Result<(String, ProbedPlace), StorageError> {
     Ok((canonical(&storage.data)?, store.probe().await?))
 }
 
-/// A place belongs to one data folder, or to all nodes with one catalog.
+/// Judges the owner of the place, which is one data folder, or all nodes with one catalog.
 fn judge(config: &Config, location: String, probed: &ProbedPlace, database: Option<&Database>) -> Check {
     let cluster = database.and_then(|database| database.cluster.as_ref());
     let node = match known_node(&config.data_dir) {
@@ -63,7 +63,7 @@ fn is_ours(owner: Option<&NodeId>, node: Option<&NodeId>, cluster: Option<&NodeI
     owner.is_none() || owner == node || owner == cluster
 }
 
-/// The data folder knows where its cuboids are, if they are not in it.
+/// Warns if the data folder notes another place of its cuboids than the configured one.
 fn elsewhere(data_dir: &Path, location: &str) -> Option<Check> {
     let noted = match noted(data_dir) {
         Ok(noted) => noted.place,

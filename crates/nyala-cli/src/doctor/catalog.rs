@@ -19,14 +19,14 @@ const MIN_VERSION: u32 = 130_000;
 pub struct Database {
     /// The name that all nodes with this catalog know it by; none before the first of them starts.
     pub cluster: Option<NodeId>,
-    /// Its clock.
+    /// The clock of the database.
     pub clock: Clock,
 }
 
 /// The result, and the database if there is one that answers.
 pub async fn check(config: &Config) -> (Check, Option<Database>) {
     if config.catalog.url.is_empty() {
-        // Whether it is there and whole is checked with the data folder.
+        // The checks of the data folder look at the catalog's file.
         return (Check::ok(SUBJECT, "in the data folder"), None);
     }
     if let Err(error) = check_shared(config) {

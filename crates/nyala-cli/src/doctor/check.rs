@@ -29,22 +29,22 @@ pub struct Check {
 }
 
 impl Check {
-    /// Nothing to do.
+    /// A result with nothing to do.
     pub fn ok(subject: &'static str, found: impl Into<String>) -> Self {
         Self { subject, state: State::Ok, found: found.into(), next: None }
     }
 
-    /// The server starts, but `next` had better be done.
+    /// A result with which the server starts, but `next` had better be done.
     pub fn warning(subject: &'static str, found: impl Into<String>, next: impl Into<String>) -> Self {
         Self { subject, state: State::Warning, found: found.into(), next: Some(next.into()) }
     }
 
-    /// The server does not work before `next` is done.
+    /// A result with which the server does not work before `next` is done.
     pub fn failed(subject: &'static str, found: impl Into<String>, next: impl Into<String>) -> Self {
         Self { subject, state: State::Failed, found: found.into(), next: Some(next.into()) }
     }
 
-    /// Addresses that a server may be about to listen on.
+    /// A warning that an address was not tried, because a server may be about to listen there.
     pub fn not_tried(subject: &'static str) -> Self {
         Self::warning(
             subject,
@@ -53,7 +53,7 @@ impl Check {
         )
     }
 
-    /// An error that the server would fail with.
+    /// The result of an error that the server would fail with.
     pub fn error(subject: &'static str, error: impl Into<anyhow::Error>) -> Self {
         let error = error.into();
         Self { subject, state: State::Failed, found: message(&error), next: hint(&error) }

@@ -17,7 +17,7 @@ const SUBJECT: &str = "other nodes";
 /// How long a connection to this node may take.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// None if this node does not listen for others. A server that may be starting in the data folder keeps its address.
+/// The result; none if this node does not listen for others. Nothing is tried while a server may be starting in the data folder.
 pub async fn check(config: &Config) -> Option<Check> {
     let listen = match node_address(config) {
         Ok(address) => address?,
@@ -38,7 +38,7 @@ pub async fn check(config: &Config) -> Option<Check> {
     })
 }
 
-/// Connects to this node as others would. The system accepts for a listener that does not.
+/// Connects to this node as other nodes would. The operating system accepts the connection, although the listener does not.
 async fn reached(address: &str) -> Check {
     let failure = match timeout(CONNECT, TcpStream::connect(address)).await {
         Ok(Ok(_)) => return Check::ok(SUBJECT, format!("they connect to `{address}`")),

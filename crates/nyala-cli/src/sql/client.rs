@@ -47,7 +47,7 @@ impl Client {
     pub async fn interruptible<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let mut work = pin!(work);
         tokio::select! {
-            // Before anything is sent: until then, a signal ends the process.
+            // Ctrl-C is polled first, so that it is listened for before anything is sent: until then, a signal ends the process.
             biased;
             interrupted = tokio::signal::ctrl_c() => interrupted?,
             done = &mut work => return done,

@@ -31,7 +31,7 @@ async fn run(client: &Client, args: &SqlArgs, script: Option<String>) -> Result<
     }
 }
 
-/// The text to run; none if there is someone at the terminal to ask.
+/// The text to run; none if statements are typed at a terminal.
 fn script(args: &SqlArgs) -> Result<Option<String>> {
     if let Some(statement) = &args.statement {
         return Ok(Some(statement.clone()));

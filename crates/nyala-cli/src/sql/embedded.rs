@@ -42,7 +42,7 @@ impl Embedded {
         self.session.cancel();
     }
 
-    /// Gives the data folder free.
+    /// Closes the session, and releases the data folder.
     pub async fn close(self) {
         drop(self.session);
         self.opened.close().await;

@@ -67,7 +67,7 @@ impl Output {
                 break;
             }
         }
-        // Ends the query if there is more.
+        // Dropping the rows ends the query if there are more.
         drop(batches);
         let elapsed = started.elapsed();
         match self.expanded {

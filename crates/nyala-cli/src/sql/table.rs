@@ -49,7 +49,7 @@ pub fn expand(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<String, Arr
     Ok(text)
 }
 
-/// What writes the values of each column.
+/// The formatters of the columns.
 fn writers(batch: &RecordBatch) -> Result<Vec<ArrayFormatter<'_>>, ArrowError> {
     batch.columns().iter().map(|array| ArrayFormatter::try_new(array.as_ref(), &FORMAT)).collect()
 }

@@ -109,7 +109,7 @@ fn statements_know_their_user() {
     let bearer = format!("Bearer {}", token["token"].as_str().unwrap());
     let users = [("ann", basic("ann", "secret")), ("bob", bearer), ("root", root.clone())];
     let names = "SELECT current_user, session_user, user, current_role, upper(current_user) AS loud";
-    // Texts that come again have plans that are ready, and each is of all users.
+    // Repeated texts get cached plans, which all users share.
     for round in 0..4 {
         for (user, authorization) in &users {
             let told = ask(authorization, names);
@@ -128,7 +128,7 @@ fn statements_know_their_user() {
     }
     assert_eq!(psql(&server, "ann", "secret", "SELECT user").stdout.trim(), "ann");
     assert_eq!(psql(&server, "ann", "secret", "SELECT user || session_user").stdout.trim(), "annann");
-    // It would be the same for all who read it.
+    // `current_user` would be the same for all readers of the view.
     let view =
         json!({"sql": "CREATE VIEW own AS SELECT * FROM notes WHERE owner = current_user"}).to_string();
     let (status, refused) = request(&server, "POST", "/api/v1/query", &root, &view);
@@ -237,7 +237,7 @@ fn the_audit_log_tells_which_rows_were_written() {
     run(nyala(&["sql", "-c", table, "--data-dir"]).arg(star.path("data")));
     let variables = [PASSWORDS, ("NYALA_SERVER__AUDIT_LOG", log.to_str().unwrap())];
     let mut server = Server::start_with(&star.path("data"), &variables);
-    // Over the simple and the extended protocol, and over HTTP.
+    // Statements over the simple and the extended protocol, and over HTTP.
     let statements = [
         ("INSERT INTO stock VALUES (1, 10), (2, 20)", "changed"),
         ("INSERT INTO stock SELECT id + 2, n FROM stock", "changed"),

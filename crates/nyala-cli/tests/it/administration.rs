@@ -1,4 +1,4 @@
-//! What runs on all nodes, seen and ended from any of them.
+//! Statements and jobs of all nodes, seen and ended from any node.
 
 use serde_json::json;
 
@@ -11,10 +11,10 @@ use crate::shared_catalog::{Node, Shared};
 pub const LONG: &str =
     "SELECT count(*) FROM generate_series(1, 1000000) a(x), generate_series(1, 1000000) b(y) WHERE x + y = 1";
 
-/// One that the owner of table `t` runs.
+/// A statement that the owner of table `t` runs for hours.
 const LONG_ELSEWHERE: &str = "SELECT count(*) FROM t, generate_series(1, 1000000) a(x), generate_series(1, 1000000) b(y) WHERE x + y = id - 9";
 
-/// The same, of a statement that writes a row in the end.
+/// A statement that the owner of table `t` runs for hours, and that writes a row in the end.
 const LONG_CHANGE: &str = "INSERT INTO t SELECT count(*), 'x' FROM t, generate_series(1, 1000000) a(x), generate_series(1, 1000000) b(y) \
                            WHERE x + y = id - 9";
 
@@ -65,7 +65,7 @@ fn statements_are_seen_and_killed_from_any_node() {
         other.query(&kill);
         let ended = running.join().unwrap();
         assert_eq!(ended.status, 499, "{}", ended.body);
-        // Listed for a moment longer than its client waits.
+        // The statement is listed for a moment longer than its client waits.
         eventually("the end of the statement", PATIENCE, || {
             let over = other.try_query(&kill);
             over.status == 400 && over.body.contains(&format!("is running on node `{there}`"))
@@ -73,7 +73,7 @@ fn statements_are_seen_and_killed_from_any_node() {
         let status = format!("SELECT status FROM system.query_log WHERE query_id = {}", listed[0][1]);
         assert_eq!(owner.query(&status), [["killed"]]);
 
-        // Where it was sent from, and where it was sent to: each can be ended.
+        // The statement can be ended on the node that sent it, and on the node that runs it.
         for at in [0, 1] {
             let running = scope.spawn(|| other.try_query(LONG_ELSEWHERE));
             let listed = wait_for_long_ones(&owner, 2);
@@ -87,7 +87,7 @@ fn statements_are_seen_and_killed_from_any_node() {
             eventually("the end of both", PATIENCE, || long_ones(&other).is_empty());
         }
     });
-    // One that writes ends as soon, and its client is told that nothing was written.
+    // A statement that writes ends as soon, and its client is told that nothing was written.
     std::thread::scope(|scope| {
         let running = scope.spawn(|| other.try_query(LONG_CHANGE));
         let listed = wait_for_long_ones(&owner, 2);
@@ -103,7 +103,7 @@ fn statements_are_seen_and_killed_from_any_node() {
     assert!(unknown.body.contains("system.nodes"), "{}", unknown.body);
     let wrong = other.delete("/api/v1/queries/1?server=x");
     assert_eq!(wrong.status, 400, "{}", wrong.body);
-    // Connections are of one node, and so are their statements.
+    // `system.local_queries` lists the statements of one node alone.
     assert_eq!(other.query("SELECT count(*) FROM system.local_queries"), [["1"]]);
 }
 
@@ -128,7 +128,7 @@ fn what_others_run_on_another_node_is_for_superusers() {
         owner.query(&kill);
         assert_eq!(running.join().unwrap().status, 499);
 
-        // What the other node runs for a role is the role's own.
+        // A role may end a statement that the other node runs for it.
         owner.query("GRANT SELECT ON t TO ann");
         eventually("the grant on the other node", PATIENCE, || {
             as_ann(&other, "SELECT count(*) FROM t").status == 200

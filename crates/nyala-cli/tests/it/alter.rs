@@ -125,7 +125,7 @@ async fn what_is_dropped_and_added_again_is_another_measure() {
     test.run("ALTER CUBE c DROP MEASURE SUM(amount)").await;
     assert_eq!(test.run("SHOW CUBES").await[0][2], "ready");
     test.check_miss("SELECT shop, sum(amount) FROM sales GROUP BY shop", "it has no measure").await;
-    // Its columns have moved within the cuboid, in memory as in files.
+    // The cube's columns have moved within the cuboid, in memory as in files.
     test.check_hit("SELECT shop, max(amount), count(*) FROM sales GROUP BY shop").await;
     check_all(&test).await;
     test.run("ALTER CUBE c ADD MEASURE sum(amount * 2), MEASURE sum(amount)").await;
@@ -268,7 +268,7 @@ async fn files_of_what_was_dropped_go_at_the_next_start() {
         (test.path("data").join(&segment.location), names.collect::<std::collections::BTreeSet<_>>())
     };
     let (folder, _) = listed(&test);
-    // Queries that began before may still read them.
+    // Queries that began before the alteration may still read the old files.
     assert!(std::fs::read_dir(&folder).unwrap().count() >= 5);
     let test = test.reopen().await;
     let (folder, names) = listed(&test);

@@ -106,7 +106,7 @@ fn what_runs_beside_is_reported_apart() {
         assert!(pair[1]["beside"]["handled"].as_u64().unwrap() > 0, "{pair:?}");
         assert_eq!((&pair[1]["beside"]["clients"], &pair[1]["beside"]["errors"]), (&2.into(), &0.into()));
     }
-    // Several rounds are one run of each kind, with the numbers of all of them.
+    // The report has one run of each kind, with the numbers of all rounds.
     let rounds = [&arguments[..], &["--rounds", "3", "--duration", "200ms"]].concat();
     let rounds = report(&folder.path().join("rounds.json"), &rounds, &server);
     let runs = rounds["runs"].as_array().unwrap();
@@ -122,7 +122,7 @@ fn what_runs_beside_is_reported_apart() {
         let sum: f64 = run["queries"].as_array().unwrap().iter().map(|query| number(&query["handled"])).sum();
         assert_eq!(number(&run["total"]["handled"]), sum, "{run}");
     }
-    // Errors of the queries beside fail the run, too.
+    // Errors of the queries of `--beside` fail the run, too.
     std::fs::write(other, "SELECT nope").unwrap();
     let finished = bench(&arguments);
     assert_eq!(finished.code, Some(1), "{finished:?}");
@@ -131,7 +131,7 @@ fn what_runs_beside_is_reported_apart() {
 
 #[test]
 fn errors_of_the_server_are_counted_and_end_in_failure() {
-    // More clients than connections: those that get none try again and again.
+    // There are more clients than connections: clients without a connection try again and again.
     let server = Server::empty(&[("NYALA_SERVER__MAX_CONNECTIONS", "4")]);
     let folder = tempfile::tempdir().unwrap();
     let (file, json) = (folder.path().join("q.sql"), folder.path().join("report.json"));

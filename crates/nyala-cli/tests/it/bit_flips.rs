@@ -26,7 +26,7 @@ const ENDS: usize = 64;
 /// Part of a large file that gets most of the flips: most of its structures lie here.
 const FRONT: usize = 32 << 10;
 
-/// Asked of every folder with a flipped bit: from cubes in files and in memory, from tables, from live tables by scan and by
+/// Queries to every folder with a flipped bit: cubes in files and in memory, tables, live tables by scan and by
 /// key, and the listings.
 const QUERIES: [&str; 12] = [
     "SELECT shop, sum(amount), count(*) FROM sales GROUP BY shop ORDER BY shop",
@@ -48,14 +48,14 @@ type Rows = Vec<Vec<String>>;
 
 /// A data folder with objects of every kind, and the expected answers.
 struct Subject {
-    // External tables lie here.
+    // Keeps the files of external tables.
     _folder: TempDir,
     data: PathBuf,
     answers: BTreeMap<&'static str, Rows>,
 }
 
 impl Subject {
-    /// Closed in order, or as a process leaves it that is killed.
+    /// A data folder that was closed in order, or that is left as by a killed process.
     async fn new(closed: bool) -> Self {
         let test = filled().await;
         let data = tempfile::tempdir().unwrap().keep();
@@ -64,13 +64,13 @@ impl Subject {
             let TestEngine { folder, engine, session, .. } = test;
             engine.shutdown(Duration::ZERO).await;
             drop((engine, session));
-            // Connections to the catalog close in the background; the last takes the log of changes away.
+            // Connections to the catalog close in the background; the last one removes the write-ahead log.
             let log = source.join("catalog.sqlite-wal");
             eventually("the catalog is closed", PATIENCE, || !log.exists());
             copy_folder(&source, &data);
             folder
         } else {
-            // Logs are written, and nothing is going on.
+            // After this time logs are written, and nothing changes files.
             tokio::time::sleep(Duration::from_millis(300)).await;
             copy_folder(&source, &data);
             let TestEngine { folder, engine, .. } = test;
@@ -115,7 +115,7 @@ impl Subject {
         files
     }
 
-    /// Flips one bit and asks everything.
+    /// Flips one bit, and asks all queries.
     async fn flip(&self, file: &Path, bit: usize) -> Fate {
         let copy = self.copy();
         let path = copy.path().join(file);

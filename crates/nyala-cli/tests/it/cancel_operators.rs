@@ -1,6 +1,6 @@
 //! A cancelled statement ends in every operator: its slot is free, no thread computes, and other statements go on.
 //!
-//! Each of these would take hours, most of them within one poll of one operator, which only the operator itself can end.
+//! Each of these queries would take hours, most within one poll of one operator, which only the operator itself can end.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::program::{PATIENCE, eventually};
 use crate::server::Server;
 use crate::star::Star;
 
-/// Operator, and a query that is in it for hours.
+/// An operator, and a query that computes in it for hours.
 const ENDLESS: &[(&str, &str)] = &[
     (
         "nested loop join, inner",
@@ -110,7 +110,7 @@ fn a_cancelled_statement_frees_its_slot_and_its_threads_in_any_operator() {
     for (operator, sql) in ENDLESS {
         cancel_within(&server, operator, sql);
     }
-    // By its timeout, as by a request.
+    // A timeout ends a query as a request does.
     let (_, sql) = ENDLESS[0];
     let request = json!({"sql": sql, "settings": {"statement_timeout": "300ms"}}).to_string();
     for _ in 0..5 {
@@ -141,7 +141,7 @@ fn cancel_within(server: &Server, operator: &str, sql: &str) {
         assert!(answer.status == 499 && status == 204, "{operator}: {} {}", answer.status, answer.body);
     });
     idle(server, operator);
-    // The only slot.
+    // The other query needs the only slot.
     let other = "SELECT count(*) FROM lineorder a, customer b WHERE a.lo_custkey + b.c_custkey = -1";
     assert_eq!(server.query(other), [["0"]], "after {operator}");
 }

@@ -59,7 +59,7 @@ fn statements_of_another_node_do_not_wait_for_each_other_while_postgresql_hangs(
     const STATEMENTS: usize = 8;
     let shared = Shared::new();
     let (mut owner, other) = two(&shared);
-    // The owner does not get to know the catalog with which the other node plans.
+    // The owner does not learn of the catalog's version with which the other node plans.
     owner.signal("STOP");
     other.query("CREATE SCHEMA newer");
     shared.postgres.pause();
@@ -75,12 +75,12 @@ fn statements_of_another_node_do_not_wait_for_each_other_while_postgresql_hangs(
     });
     let took = begun.elapsed();
     shared.postgres.resume();
-    // One after the other, each for eight seconds at least.
+    // One after the other, requests for the catalog would take eight seconds at least for each statement.
     assert!(took < Duration::from_secs(40), "{took:?}");
     eventually("the newer catalog", PATIENCE, || other.try_query("SELECT count(*) FROM t").status == 200);
 }
 
-/// Telling the others is for their convenience: without it they find out by themselves.
+/// A node that stops tells the others only for their convenience: without that they notice its end by themselves.
 #[test]
 fn a_node_stops_in_time_while_postgresql_hangs() {
     let shared = Shared::new();
@@ -127,7 +127,7 @@ fn nodes_reach_each_other_while_postgresql_is_away() {
     }
 }
 
-/// A client that is told of a failure repeats its statement, and the rows would count twice.
+/// A client that is told of a failure repeats its statement, and its rows would be written twice.
 #[test]
 fn what_another_node_has_written_is_written_although_the_catalog_is_away() {
     let shared = Shared::new();
@@ -138,7 +138,7 @@ fn what_another_node_has_written_is_written_although_the_catalog_is_away() {
     owner.query("CREATE SCHEMA newer");
     shared.postgres.stop();
     other.signal("CONT");
-    // The connection of the two may have broken meanwhile; a query is sent again.
+    // The connection of the two nodes may have broken meanwhile; the node sends a query again.
     eventually("the owner", PATIENCE, || other.try_query("SELECT count(*) FROM t").status == 200);
     let written = other.try_query(one);
     assert_eq!(written.status, 200, "{}", written.body);

@@ -6,7 +6,7 @@ use nyala_catalog::{Catalog, Change};
 
 use crate::harness::TestEngine;
 
-/// Generous: the machine may be busy.
+/// A generous limit: the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]

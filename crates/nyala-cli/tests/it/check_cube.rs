@@ -92,7 +92,7 @@ async fn files_that_are_gone_or_cut_are_named() {
     std::fs::remove_file(&files[0]).unwrap();
     let length = std::fs::metadata(&files[1]).unwrap().len();
     File::options().write(true).open(&files[1]).unwrap().set_len(length - 1).unwrap();
-    // As long as it should be, but no Parquet.
+    // The file has the right length, but is no Parquet.
     std::fs::write(&files[2], vec![0; usize::try_from(std::fs::metadata(&files[2]).unwrap().len()).unwrap()])
         .unwrap();
     let rows = test.run("CHECK CUBE c SAMPLE 0").await;

@@ -21,7 +21,7 @@ fn query(cube: u32) -> String {
     format!("SELECT k{cube}, sum(v) FROM t WHERE k{cube} < 100 GROUP BY k{cube} ORDER BY k{cube}")
 }
 
-/// The node that keeps the cuboid of a query, as this one sees it; none if this one reads it.
+/// The node that keeps the cuboid of a query in memory, as `server` sees it; none if `server` reads the cuboid itself.
 fn keeper(server: &Server, cube: u32) -> Option<String> {
     let plan = server.query(&format!("EXPLAIN {}", query(cube)));
     let row = plan.into_iter().find(|row| row[0] == "nodes")?;
@@ -51,14 +51,14 @@ fn the_memory_of_all_nodes_counts() {
     eventually("the cubes on the other node", PATIENCE, || {
         other.query("SELECT count(*) FROM system.cubes") == [[CUBES.to_string()]]
     });
-    // Loads go on behind the queries.
+    // Cuboids are loaded behind the queries.
     let name = other.query("SELECT node FROM system.local_queries")[0][0].clone();
     let kept = || (0..CUBES).filter(|cube| keeper(&one, *cube).as_ref() == Some(&name)).collect::<Vec<_>>();
     eventually("cuboids for which there is no room here", PATIENCE, || {
         ask_all(&one);
         kept().len() >= 3
     });
-    // Asked there, they are soon in memory there; and asked here, they are read from that memory.
+    // Queries to the other node soon bring its cuboids into memory, and queries to this node are answered from that memory.
     let hits = |server: &Server| -> u64 {
         let sql = "SELECT hits FROM system.caches WHERE cache = 'hot_cuboids'";
         server.query(sql)[0][0].parse().unwrap()
@@ -70,11 +70,11 @@ fn the_memory_of_all_nodes_counts() {
         assert!(one_more.iter().all(|rows| *rows == expected[cube as usize]));
         hits(&other) >= before + 4
     });
-    // Roles are checked where the query is asked, and there.
+    // Both nodes still answer all queries.
     ask_all(&one);
     ask_all(&other);
 
-    // Without the other node this one reads the files.
+    // Without the other node, this node reads the files.
     drop(other);
     ask_all(&one);
     eventually("no other node", PATIENCE, || kept().is_empty());

@@ -72,7 +72,7 @@ fn a_cube_in_a_bucket_is_built_kept_and_read() {
     check_cube(&server);
     drop(server);
 
-    // Another data folder would delete what its catalog does not know.
+    // Another data folder would delete objects that its catalog does not know.
     let second = tempfile::tempdir().unwrap();
     let mut command = nyala(&["serve", "--data-dir", second.path().to_str().unwrap()]);
     command.args(["--http-listen", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0"]);
@@ -134,7 +134,7 @@ fn cuboids_are_moved_to_a_bucket_and_back() {
     let moved = move_to(&place);
     assert!(moved.starts_with("moved 1 files of 1 segments"), "{moved}");
     assert!(moved.contains(&format!("set `storage.data = \"{place}\"`")), "{moved}");
-    // Also in other words: a move to itself would delete the only copy.
+    // The same place in other spellings: a move to itself would delete the only copy.
     for same in [place.as_str(), place.trim_end_matches('/'), &place.replace("nyala/", "./n%79ala")] {
         assert!(move_to(same).starts_with("the cuboids are there already"), "{same}");
     }
@@ -143,7 +143,7 @@ fn cuboids_are_moved_to_a_bucket_and_back() {
     check_cube(&server);
     drop(server);
 
-    // Of a move that ended before it had deleted the old files.
+    // A move that ended before it had deleted the old files leaves this note.
     let note = folder.path().join("cuboids-at");
     let left = folder.path().join("cubes/7/0123");
     std::fs::create_dir_all(&left).unwrap();

@@ -49,7 +49,7 @@ fn name(file: &Path) -> &str {
     file.file_name().unwrap().to_str().unwrap()
 }
 
-/// The statement that meets the damage names the file; those after it read the tables, and a build mends it.
+/// The statement that meets the damage names the file; statements after it read the tables, and a build replaces the segment.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_file_fails_one_statement() {
     let test = sales("").await;
@@ -86,7 +86,7 @@ async fn the_statement_that_meets_the_damage_names_the_file() {
     let test = test.reopen_after(|_| flip(&file, 500)).await;
     test.error(SUM, ErrorKind::Corrupt, name(&file)).await;
     assert_eq!(test.run(SUM).await, expected, "it was taken out of use before the error was told");
-    // Also after a restart.
+    // The segment stays out of use after a restart.
     let test = test.reopen().await;
     test.check_miss(SUM, "is damaged: ").await;
     test.run("BUILD CUBE c").await;
@@ -95,7 +95,7 @@ async fn the_statement_that_meets_the_damage_names_the_file() {
     assert!(old.exists(), "queries that began before may still read it");
 }
 
-/// Only the segment is lost, and only its rows are read from the tables.
+/// Only the damaged segment is lost, and only its rows are read from the tables.
 #[tokio::test(flavor = "multi_thread")]
 async fn other_segments_go_on() {
     let test = sales("PARTITION BY RANGE (day) EVERY INTERVAL '1 month'").await;

@@ -11,7 +11,7 @@ use crate::python::{require, target_dir};
 use crate::python_package::environment;
 use crate::star::repository;
 
-/// What a chart is rendered for: a Helm that was built by `go install` takes an old one for granted.
+/// The version of Kubernetes that a chart is rendered for: a Helm that was built by `go install` assumes an old one.
 const KUBERNETES: &str = "1.37.0";
 const OLDEST: &str = "1.25.0";
 
@@ -28,10 +28,10 @@ fn systemd_takes_every_line_of_the_unit() {
     };
     assert!(verify(text.replace("ProtectSystem=", "ProtectSytem=")).contains("Unknown key"));
     assert_eq!(verify(text.clone()), "");
-    // In tenths of 10, which is a service that may do everything.
+    // The threshold is in tenths, on a scale where 10 is a service that may do everything.
     let mut security = Command::new("systemd-analyze");
     run(security.args(["security", "--no-pager", "--offline=yes", "--threshold=20"]).arg(&unit));
-    // As on a machine that has no user yet.
+    // The root folder is that of a machine without the user.
     let root = format!("--root={}", folder.path().display());
     let user = repository("deploy/systemd/nyala.sysusers");
     let made = try_run(Command::new("systemd-sysusers").args(["--dry-run", &root]).arg(user));
@@ -50,7 +50,7 @@ fn the_flags_of_the_unit_are_known() {
     assert!(shown.contains("data_dir = \"/var/lib/nyala\""), "{shown}");
 }
 
-/// What is commented out in the example has to be right, too.
+/// Lines that are commented out in the example must be right, too.
 #[test]
 fn the_example_of_a_configuration_is_read() {
     let text = read("deploy/nyala.toml");
@@ -155,7 +155,7 @@ fn the_chart_is_what_kubernetes_takes() {
             let file = folder.path().join("rendered.yaml");
             std::fs::write(&file, &rendered).unwrap();
             check_configuration(&rendered, folder.path());
-            // It passes over the objects of the operator of Prometheus, which it does not know.
+            // The validator skips objects of the Prometheus operator, which it does not know.
             let mut validate = Command::new(linters().join("kubernetes-validate"));
             let version = version.trim_end_matches(".0");
             run(validate.args(["--strict", "--kubernetes-version", version]).arg(&file));

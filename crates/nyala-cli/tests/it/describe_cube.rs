@@ -65,7 +65,7 @@ async fn tables_have_the_columns_that_join_them() {
                 "public.shop shop shop.shop_id = sales.shop",
             ],
         ),
-        // The table that is there twice has a number.
+        // The second use of a table gets a number.
         (
             "sales JOIN shop a ON shop = a.shop_id JOIN shop b ON product = b.shop_id",
             [
@@ -73,7 +73,7 @@ async fn tables_have_the_columns_that_join_them() {
                 "public.shop shop_2 shop_2.shop_id = sales.product",
             ],
         ),
-        // Rows are joined by more than equal columns.
+        // A join by more than equal columns shows no keys.
         (
             "sales JOIN shop ON shop = shop_id LEFT JOIN product ON product = product_id AND product_id < shop",
             ["public.shop shop shop.shop_id = sales.shop", "public.product product left"],

@@ -14,7 +14,7 @@ use crate::s3::BUCKET;
 use crate::server::Server;
 use crate::shared_catalog::{Node, Shared};
 
-/// Nodes that reach each other and divide every query that can be.
+/// Settings of nodes that reach each other, and divide every query that can be divided.
 const VARIABLES: [(&str, &str); 3] =
     [forwarding::VARIABLES[0], forwarding::VARIABLES[1], ("NYALA_QUERY__SINGLE_NODE_ROWS", "1")];
 
@@ -26,12 +26,12 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// So many executors, and tables in several files. Each executor is the home of a file of `sales`.
+    /// Nodes with `count` executors, and tables in several files. Each executor is the home of a file of `sales`.
     pub fn with_tables(count: usize) -> Self {
         Self::with_executors(count, &VARIABLES)
     }
 
-    /// So many executors with these variables.
+    /// Nodes with `count` executors, which have these variables.
     fn with_executors(count: usize, variables: &[(&str, &str)]) -> Self {
         let shared = Shared::new();
         let coordinator = coordinator(&shared);
@@ -68,7 +68,7 @@ impl Nodes {
         self.executors.iter().map(|node| NodeId(name_of(node))).collect()
     }
 
-    /// For a failure because an executor reads nothing: the nodes that the coordinator knows, those that do its queries, the bytes that
+    /// For a failure because an executor reads nothing: the nodes that the coordinator knows, the nodes that do its queries, the bytes that
     /// each executor has read, and the coordinator's log.
     fn state(&self) -> String {
         let listed = self.coordinator.query("SELECT * FROM system.nodes ORDER BY node");
@@ -79,10 +79,10 @@ impl Nodes {
     }
 }
 
-/// So many files of a table. Each executor is the home of one of them, or each of them has a home of its own if they are fewer.
+/// Names for `count` files of a table. Each executor is the home of a file; fewer files than executors have different homes.
 ///
-/// The home of a part of a file is found from the names of the file and of the nodes, and those of nodes are random: of six files that
-/// are always named alike, one of three nodes is the home of none in 26 of 100 clusters, and would read nothing however long a test
+/// The home of a part of a file is found from the names of the file and of the nodes, and names of nodes are random: if six files always
+/// had the same names, one of three nodes would be the home of none in 26 of 100 clusters, and would read nothing however long a test
 /// waits. So the names of the files follow from those of the nodes.
 fn files_of(table: &str, count: usize, executors: &[NodeId]) -> Vec<String> {
     let homes = Homes::among(executors);
@@ -110,7 +110,7 @@ fn divided(server: &Server, sql: &str) -> Result<(), String> {
     }
 }
 
-/// The nodes that do a query, or the reason why one does it all, as EXPLAIN tells.
+/// The nodes that do a query, or the reason why one node does all of it, as EXPLAIN tells.
 fn place(server: &Server, sql: &str) -> Option<Vec<String>> {
     server.query(&format!("EXPLAIN {sql}")).into_iter().find(|row| row[0] == "nodes")
 }
@@ -173,7 +173,7 @@ fn several_nodes_give_the_answers_of_one() {
     let here: Vec<_> = QUERIES.iter().filter_map(|sql| divided(&nodes.coordinator, sql).err()).collect();
     assert!(here.is_empty(), "{here:#?}");
 
-    // What the operators did is told for each of them, and does not depend on how the query was divided.
+    // Metrics are told for each operator, and do not depend on how the query was divided.
     for sql in QUERIES {
         let measured = nodes.coordinator.query(&format!("EXPLAIN ANALYZE {sql}"));
         let figures = measured.iter().find(|row| row[0] == "plan_with_metrics").unwrap();
@@ -230,7 +230,7 @@ fn a_query_over_few_rows_is_done_by_one_node() {
         assert!(bytes_read(node, FROM_ANYWHERE) > 0, "{}", nodes.state());
     }
 
-    // Errors and the end of a statement come through as from all nodes together.
+    // Errors and the end of a statement are the same as from all nodes together.
     let wrong = "SELECT sum(1 / (id - 59999)) FROM sales";
     let (here, there) =
         (nodes.coordinator.try_query_with(wrong, &alone), nodes.coordinator.try_query_with(wrong, &few));
@@ -279,7 +279,7 @@ const KEPT_TOGETHER: &[&str] = &[
     "SELECT count(random()) FROM sales",
 ];
 
-/// Queries that take as many rows as they say, wherever these come from.
+/// Queries that take as many rows as their limits say, wherever the rows come from.
 const LIMITED: &[&str] = &[
     "SELECT count(*) FROM (SELECT * FROM big LIMIT 5) t",
     "SELECT count(*) FROM ((SELECT v FROM big LIMIT 5) UNION ALL (SELECT v FROM big LIMIT 7)) t",
@@ -288,8 +288,8 @@ const LIMITED: &[&str] = &[
     "SELECT count(*) FROM (SELECT * FROM big WHERE v % 2 = 0 LIMIT 9) t",
 ];
 
-/// Queries with limits below joins, where each node could take as many rows for itself. Their names of columns are not changed:
-/// a projection would come between limit and join.
+/// Queries with limits below joins, where each node could take as many rows for itself. Columns are not renamed: a projection
+/// would come between limit and join.
 const LIMITED_BELOW_JOINS: &[&str] = &[
     "SELECT count(*) FROM (SELECT id FROM sales LIMIT 50) b JOIN sales s ON b.id = s.id",
     "SELECT count(*) FROM (SELECT id FROM sales GROUP BY id LIMIT 70) b JOIN sales s ON b.id = s.id",
@@ -320,7 +320,7 @@ const LIMITED_BELOW_JOINS: &[&str] = &[
      WHERE NOT EXISTS (SELECT FROM sales s WHERE s.id > b.id + 1000000)",
 ];
 
-/// Aggregations that make a row of none, over a join with a table of which no file is read.
+/// Aggregations that give a row for no rows, over a join with a table of which no file is read.
 const OVER_NO_FILES: &[&str] = &[
     "SELECT city, n FROM stores CROSS JOIN (SELECT count(*) AS n FROM sales JOIN years ON sales.id = years.id \
      WHERE year = 2) c ORDER BY city",
@@ -414,7 +414,7 @@ fn every_part_of_a_file_is_read_by_one_node() {
     let ask_all = |server: &Server| QUERIES.iter().for_each(|sql| drop(server.query(sql)));
     ask_all(&nodes.coordinator);
     let read: Vec<u64> = nodes.executors.iter().map(|node| bytes_read(node, "bytes_from_store")).collect();
-    // Some of it the coordinator had read from the store, and given to its home.
+    // The coordinator had read some blocks from the store, and given them to their home.
     let all_read = nodes.executors.iter().all(|node| bytes_read(node, FROM_ANYWHERE) > 0);
     assert!(all_read, "each node reads some\n{}", nodes.state());
     // Through another coordinator the same nodes read the same parts.
@@ -422,7 +422,7 @@ fn every_part_of_a_file_is_read_by_one_node() {
     ask_all(&nodes.coordinator);
     let again: Vec<u64> = nodes.executors.iter().map(|node| bytes_read(node, "bytes_from_store")).collect();
     assert_eq!(again, read);
-    // Nor do nodes take blocks of each other's caches for parts that are not theirs: each would have all of them in the end.
+    // Nodes do not take blocks of each other's caches for parts that are not theirs, either: each would have all blocks in the end.
     let blocks = |node: &Server| -> u64 {
         node.query("SELECT count(*) FROM system.cache_blocks")[0][0].parse().unwrap()
     };
@@ -511,10 +511,10 @@ fn the_parts_of_a_query_end_with_it() {
         });
     };
     std::thread::scope(|scope| {
-        // Ended by its number, where it was sent.
+        // The query is ended by its number, on the node that got it.
         let asked = scope.spawn(|| nodes.coordinator.try_query(LONG));
         wait_for_parts();
-        // Threads that serve connections would answer no pings meanwhile.
+        // On threads that serve connections, the parts would delay answers to pings.
         eventually("parts on the threads of long queries", PATIENCE, || {
             nodes.executors.iter().all(|node| tasks_of_large(node) > 0)
         });
@@ -524,7 +524,7 @@ fn the_parts_of_a_query_end_with_it() {
         assert_ne!(asked.join().unwrap().status, 200);
         wait_until_gone();
 
-        // Ended by one of the nodes that do a part.
+        // The query is ended on one of the nodes that do a part.
         let asked = scope.spawn(|| nodes.coordinator.try_query(LONG));
         wait_for_parts();
         let part = parts(&nodes.executors[0])[0][0].clone();
@@ -533,12 +533,12 @@ fn the_parts_of_a_query_end_with_it() {
         assert!(ended.status != 200 && ended.body.contains("cancel"), "{}", ended.body);
         wait_until_gone();
 
-        // Ended by its deadline.
+        // The query is ended by its deadline.
         let late = nodes.coordinator.try_query_with(LONG, &json!({"statement_timeout": "1s"}));
         assert!(late.status != 200 && late.body.contains("statement_timeout"), "{}", late.body);
         wait_until_gone();
     });
-    // Nothing of them is left.
+    // Nothing is left of the ended queries.
     for node in &nodes.executors {
         assert_eq!(node.query("SELECT count(*) FROM sales"), [["360000"]]);
     }
@@ -564,7 +564,7 @@ fn a_query_survives_the_end_of_a_node() {
         asking.into_iter().for_each(|asking| asking.join().unwrap());
         folder
     });
-    // It comes back, and takes its part again.
+    // The node comes back, and takes its part again.
     nodes.executors.insert(0, nodes.shared.serve_folder(folder, &VARIABLES));
     nodes.wait_for(3);
     let takes_part = || {

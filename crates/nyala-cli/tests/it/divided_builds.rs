@@ -22,7 +22,7 @@ struct Nodes {
 }
 
 impl Nodes {
-    /// Two executors, and cube `c` over a table of one file for each step of it.
+    /// Nodes with two executors, and cube `c` over a table of one file for each step.
     fn with_cube(options: &str) -> Self {
         let shared = Shared::new();
         let [listen, secret] = VARIABLES;
@@ -49,7 +49,7 @@ impl Nodes {
         eventually("the executors", PATIENCE, || self.coordinator.query(sql).len() == executors);
     }
 
-    /// Begins to build, again where an executor that was lost just before is left out, until both make a segment.
+    /// Begins builds until both executors make a segment: a build leaves out an executor that was lost just before.
     fn start_on_both(&self, sql: &str) -> JoinHandle<String> {
         let address = self.coordinator.http;
         let start = || {
@@ -151,7 +151,7 @@ fn a_cancelled_build_ends_on_all_nodes() {
     let building = "SELECT count(*) FROM system.segments WHERE state = 'building'";
     eventually("no unfinished segment", PATIENCE, || nodes.coordinator.query(building) == [["0"]]);
 
-    // Ended where a part is made.
+    // The build is ended on a node that makes a part.
     std::thread::scope(|scope| {
         let building = scope.spawn(|| nodes.coordinator.try_query("BUILD CUBE c"));
         nodes.wait_until_both_build();

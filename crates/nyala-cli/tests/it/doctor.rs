@@ -261,7 +261,7 @@ fn a_node_among_others_needs_a_secret_and_an_address() {
     let secret = "0123456789abcdef0123456789abcdef";
     let listen = [("NYALA_NODE__LISTEN", "127.0.0.1:0")];
     place.fails(&listen, "other nodes", "shares its catalog with no other");
-    // Nothing is there: only the findings of the node matter here.
+    // The database does not exist: only the findings about the node matter here.
     let shared = [&listen[..], &[("NYALA_CATALOG__URL", "postgres://nyala@127.0.0.1:1/nyala")]].concat();
     place.fails(&shared, "other nodes", "`node.secret` has 0 bytes");
     let with = |more: &[(&'static str, &'static str)]| {
@@ -276,7 +276,7 @@ fn a_node_among_others_needs_a_secret_and_an_address() {
     assert!(found(&report, "other nodes").contains("`127.0.0.1:1`"), "{report}");
 }
 
-/// Ports that are always free.
+/// Addresses whose port the system chooses, so that they are always free.
 const PORTS: [(&str, &str); 2] =
     [("NYALA_SERVER__HTTP_LISTEN", "127.0.0.1:0"), ("NYALA_SERVER__POSTGRES_LISTEN", "127.0.0.1:0")];
 
@@ -300,7 +300,7 @@ impl Place {
         path.to_str().unwrap().to_owned()
     }
 
-    /// All files and folders in it.
+    /// All files and folders of the place.
     fn names(&self) -> Vec<String> {
         let listed = run(Command::new("find").args([".", "-mindepth", "1"]).current_dir(self.folder.path()));
         let mut names: Vec<_> = listed.lines().map(|name| name.trim_start_matches("./").to_owned()).collect();

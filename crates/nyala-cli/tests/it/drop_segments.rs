@@ -228,7 +228,7 @@ async fn what_is_being_built_is_not_dropped() {
     let (name, elsewhere) = (format!("cube {}", cube(&test).id), NodeId("elsewhere".to_owned()));
     let taken = async {
         loop {
-            // The build gives its lease back behind its statement.
+            // The build releases its lease after its statement has ended.
             if let Some(lease) = test.engine.catalog().take_lease(&name, &elsewhere).await.unwrap() {
                 return lease;
             }

@@ -48,12 +48,12 @@ fn renewed_files_are_taken_without_a_restart() {
     let psql = format!("sslmode=verify-full sslrootcert={}", renewed.certificate.display());
     assert_eq!(server.psql(&psql, "SELECT 1").code, Some(0), "the other door");
 
-    // One that cannot be used is told, and the server goes on with the one that it has.
+    // A certificate that cannot be used is logged, and the server goes on with the one that it has.
     std::fs::write(server.certificate(), "no certificate").unwrap();
     let is_told = || server.server.process.stderr().contains("the renewed certificate is not taken");
     eventually("a line of the log", PATIENCE, is_told);
     assert!(is_trusted_by(&renewed.certificate));
-    // So is a key that cannot be read, such as one that a renewal leaves to root.
+    // A key that cannot be read is logged, too, such as one that a renewal leaves to root.
     std::fs::copy(&renewed.certificate, server.certificate()).unwrap();
     std::fs::remove_file(&server.keys.key).unwrap();
     let names_key =
@@ -62,7 +62,7 @@ fn renewed_files_are_taken_without_a_restart() {
     assert!(is_trusted_by(&renewed.certificate));
 }
 
-/// A renewal that fails is seen before clients refuse the server.
+/// Metrics show a renewal that fails before clients refuse the server.
 #[test]
 fn metrics_tell_when_the_certificate_ends() {
     const DAY: f64 = 86_400.0;

@@ -135,7 +135,7 @@ fn lines_are_those_of_postgresql() {
         let refused = psql(&server, &[sql]);
         assert!(refused.code != Some(0) && refused.stderr.contains(words), "{sql}: {refused:?}");
     }
-    // A door that sends no files says how to get one.
+    // The HTTP door refuses COPY, and says how to get a file.
     let response =
         server.post_to("/api/v1/query", "application/json", br#"{"sql": "COPY things TO STDOUT"}"#);
     assert!(response.status == 400 || response.status == 501, "{} {}", response.status, response.body);

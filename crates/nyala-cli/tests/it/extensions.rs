@@ -23,7 +23,7 @@ use nyala_model::CatalogSnapshot;
 
 use crate::harness::TestEngine;
 
-/// Notes the class of each query, and runs each elsewhere: here, but behind a stream that never ends.
+/// Notes the cost class of each query, and runs each as another node would: here, but behind a stream that may never end.
 #[derive(Debug, Default)]
 struct Elsewhere {
     classes: Mutex<Vec<CostClass>>,
@@ -47,12 +47,12 @@ impl Placement for Elsewhere {
     }
 
     fn figures<'a>(&'a self, _: &'a dyn ExecutionPlan, _: bool) -> BoxFuture<'a, Result<String, QueryError>> {
-        // Asked only of plans of which other nodes do parts.
+        // Metrics are asked for only if other nodes do parts of a plan.
         unreachable!()
     }
 }
 
-/// Gives the rows of its input, and then none and no end if the first column says so.
+/// Gives the rows of its input. If the first column asks for it, the stream then never ends.
 #[derive(Debug)]
 struct ElsewhereExec {
     input: Arc<dyn ExecutionPlan>,
@@ -131,7 +131,7 @@ async fn queries_run_where_the_placement_decides_and_end_there() {
     }
 }
 
-/// Counts the plans of sessions, around the planner that they have.
+/// Counts the plans of sessions, in front of the planner that they have.
 #[derive(Debug, Default)]
 struct Counting(Arc<AtomicUsize>);
 
@@ -174,7 +174,7 @@ async fn sessions_and_workers_are_set_up_by_one_registration() {
     assert_eq!(test.run(sql).await, [["55"]]);
     assert_eq!(plans.load(Ordering::SeqCst), 1);
 
-    // As a worker would: the state of the engine, without a session.
+    // Plans with the state of the engine and without a session, as a worker would.
     let context = SessionContext::new_with_state(test.engine.session_state().build());
     let rows = context.sql(sql).await.unwrap().collect().await.unwrap();
     assert_eq!(crate::harness::rows_of(&rows), [["55"]]);

@@ -18,7 +18,7 @@ async fn days(test: &TestEngine) {
     test.table("days", &[days]).await;
 }
 
-/// Asks with one partition and with several. The rows must come in this order.
+/// Runs a query with one partition and with several. The rows must come in this order.
 async fn check(test: &TestEngine, sql: &str, rows: &[&[&str]]) {
     for partitions in [1, 4] {
         test.run(&format!("SET datafusion.execution.target_partitions = {partitions}")).await;
@@ -95,7 +95,7 @@ async fn totals_are_sorted_by_columns_that_a_condition_makes_constant_or_equal()
     check(&test, sql, rows).await;
 }
 
-/// The condition has another value in each run of one plan.
+/// The condition's value differs between runs of one plan.
 #[tokio::test(flavor = "multi_thread")]
 async fn ready_plans_keep_totals_apart_from_their_groups() {
     let test = TestEngine::new().await;
@@ -135,7 +135,7 @@ async fn columns_of_an_optional_side_are_not_constant() {
     check(&test, &full, &[&["15"]]).await;
 }
 
-/// Operators that forget are only where there is something to forget.
+/// Plans have operators that forget claims only where there is a claim to forget.
 #[tokio::test(flavor = "multi_thread")]
 async fn usual_plans_forget_nothing() {
     let test = TestEngine::new().await;

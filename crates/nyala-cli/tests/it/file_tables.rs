@@ -165,7 +165,7 @@ async fn a_copy_that_fails_leaves_nothing() {
     assert!(left.iter().all(|name| !name.to_string_lossy().contains('#')), "{left:?}");
 }
 
-/// Types that are guessed from rows would make other values of them.
+/// Types that are guessed from rows would change the values.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_of_texts_are_loaded_as_their_table_has_them() {
     let (test, at) = some_files().await;

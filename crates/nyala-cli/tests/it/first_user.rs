@@ -13,7 +13,7 @@ fn the_first_user_is_made_once() {
     let server = serve(&data, &file);
     check(&ask(&server, "it%27s%20secret", "SELECT 40 + 2 AS a"), Some(0), "a\n42\n");
     check(&ask(&server, "wrong", "SELECT 1"), Some(1), "password authentication failed");
-    // Whoever may do everything may do this, and still not read the file.
+    // A superuser may create schemas, and still not read the file.
     check(&ask(&server, "it%27s%20secret", "CREATE SCHEMA mart"), Some(0), "");
     let read = format!("SELECT * FROM '{}'", file.display());
     check(&ask(&server, "it%27s%20secret", &read), Some(1), "files of the server itself");
@@ -30,7 +30,7 @@ fn the_first_user_is_made_once() {
     check(&ask(&server, "it%27s%20secret", "SELECT 40 + 2 AS a"), Some(0), "a\n42\n");
 }
 
-/// A lost password is a line of SQL and a restart away, while no server runs.
+/// A lost password can be replaced while no server runs, by a statement and a restart.
 #[test]
 fn a_superuser_without_a_password_gets_the_one_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -46,7 +46,7 @@ fn a_superuser_without_a_password_gets_the_one_of_the_file() {
     let server = serve(&data, &file);
     check(&ask(&server, "found", "SELECT 40 + 2 AS a"), Some(0), "a\n42\n");
     drop(server);
-    // The file makes no superuser of a role that is none.
+    // The file does not make a superuser of a role that is none.
     alter("NOSUPERUSER");
     let mut command = nyala(&["serve", "--postgres-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]);
     let refused =

@@ -41,7 +41,7 @@ fn adbc_with_passwords_and_encryption() {
     check(&server, client.env("FLIGHT_USER", "root").env("FLIGHT_PASSWORD", "r'oot"));
     server.process.signal("TERM");
     assert_eq!(server.finish(PATIENCE).code, Some(0));
-    // Lists of tables with their columns are no attempts to read the tables.
+    // Listing tables with their columns is no attempt to read them.
     let text = std::fs::read_to_string(&log).unwrap();
     let denied: Vec<&str> =
         text.lines().filter(|line| line.contains("\"denied\"") && line.contains("SELECT")).collect();

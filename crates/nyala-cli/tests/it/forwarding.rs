@@ -33,14 +33,14 @@ fn live_tables_are_read_and_written_from_any_node() {
     assert_eq!(other.query("DELETE FROM t WHERE id = 2 RETURNING id, v"), [["2", "b"]]);
     assert_eq!(owner.query("SELECT id, v FROM t ORDER BY id"), [["1", "x"], ["3", "NULL"], ["4", "d"]]);
 
-    // Errors arrive as they are.
+    // Errors arrive unchanged.
     let refused = other.try_query("INSERT INTO t VALUES (4, 'again') ON CONFLICT DO NOTHING RETURNING id");
     assert_eq!(refused.status, 200, "{}", refused.body);
     let (here, there) =
         (owner.try_query("SELECT 1 / (id - id) FROM t"), other.try_query("SELECT 1 / (id - id) FROM t"));
     assert_eq!((here.status, here.body), (there.status, there.body));
 
-    // So do settings, tables of the other node, and statements that change tables.
+    // Settings, tables of the other node, and statements that change tables arrive, too.
     let zone = json!({"timezone": "Asia/Tokyo"});
     let sql = "SELECT to_timestamp(id)::timestamptz::text FROM t WHERE id = 1";
     assert_eq!(other.query_with(sql, &zone), owner.query_with(sql, &zone));
@@ -54,7 +54,7 @@ fn live_tables_are_read_and_written_from_any_node() {
     assert_eq!(owner.query("SELECT count(*) FROM u"), [["3"]]);
     other.query("DROP TABLE u");
 
-    // So does a value larger than a message may be by default, which is 4 MB.
+    // A value arrives that is larger than the default limit of a message, 4 MB.
     owner.query("INSERT INTO t VALUES (5, repeat('z', 6000000))");
     assert!(other.query("SELECT v FROM t WHERE id = 5") == [["z".repeat(6_000_000)]]);
     other.query("DELETE FROM t WHERE id = 5");
@@ -66,7 +66,7 @@ fn live_tables_are_read_and_written_from_any_node() {
     let all = other.query("SELECT id, v FROM t WHERE id > 10");
     assert_eq!(all.len(), 200_000);
 
-    // A store of this node, and one of the other in one statement.
+    // A statement needs a store of this node and one of the other.
     other.query("CREATE DISK STORE near");
     other.query("CREATE LIVE TABLE n (id BIGINT PRIMARY KEY) WITH (disk_store = 'near')");
     other.query("INSERT INTO n VALUES (1)");
@@ -75,7 +75,7 @@ fn live_tables_are_read_and_written_from_any_node() {
     });
     let both = other.try_query("SELECT count(*) FROM n JOIN t USING (id)");
     assert!(both.body.contains("is of node"), "{}", both.body);
-    // Each table is emptied where it is.
+    // Each table is emptied on its own node.
     for (asked, sql) in
         [(&owner, "TRUNCATE TABLE t, n"), (&other, "TRUNCATE TABLE t, n"), (&owner, "TRUNCATE TABLE n, t")]
     {
@@ -111,13 +111,13 @@ fn loads_reach_the_owner_from_any_node() {
     };
     let loaded = load(&other, "", "id,v\n11,k\n12,l\n");
     assert!(loaded.status == 200 && loaded.body.contains("\"rows\":2"), "{}", loaded.body);
-    // Columns that are left out get their defaults there.
+    // Columns that are left out get their defaults on the owner.
     assert_eq!(load(&other, "", "id\n13\n").status, 200);
     assert_eq!(
         owner.query("SELECT id, v FROM t WHERE id > 10 ORDER BY id"),
         [["11", "k"], ["12", "l"], ["13", "NULL"]]
     );
-    // A label counts wherever the load is sent.
+    // A label counts on whichever node the load arrives.
     for (server, before) in [(&other, false), (&other, true), (&owner, true)] {
         let loaded = load(server, "?label=one", "id,v\n14,m\n");
         assert!(loaded.body.contains(&format!("\"applied_before\":{before}")), "{}", loaded.body);
@@ -133,7 +133,7 @@ fn loads_reach_the_owner_from_any_node() {
     assert_eq!(copied.code, Some(0), "{}", copied.stderr);
     let sql = "SELECT count(*), sum(length(v)) FROM t WHERE id >= 1000";
     assert_eq!(owner.query(sql), [["200000", "20000000"]]);
-    // A row larger than a message may be by default, which is 4 MB.
+    // A row is larger than the default limit of a message, 4 MB.
     let copied = crate::loads::psql(&other, "COPY t FROM STDIN", &format!("15\t{}\n", "z".repeat(6_000_000)));
     assert_eq!(copied.code, Some(0), "{}", copied.stderr);
     assert_eq!(owner.query("SELECT length(v) FROM t WHERE id = 15"), [["6000000"]]);
@@ -154,7 +154,7 @@ fn loads_reach_the_owner_from_any_node() {
     eventually("the load on its owner", PATIENCE, || loads(&owner) == [["1"]]);
     drop(client);
     eventually("its end", PATIENCE, || loads(&owner) == [["0"]] && loads(&other) == [["0"]]);
-    // Statements that it had begun are still written.
+    // Statements that the load had begun are still written.
     eventually("the same rows through both", PATIENCE, || other.query(sql) == owner.query(sql));
 }
 
@@ -169,7 +169,7 @@ fn changes_are_followed_from_any_node() {
         stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         stream
     };
-    // Reads until the text has come.
+    // Reads until the wanted text has come.
     let read = |stream: &mut TcpStream, text: &mut String, wanted: &str| {
         eventually(wanted, PATIENCE, || {
             let mut bytes = [0; 4096];
@@ -196,7 +196,7 @@ fn changes_are_followed_from_any_node() {
     };
     assert_eq!(events(&from_owner), events(&from_other));
     drop((here, there));
-    // From a position on.
+    // Both follow the changes from a position on.
     let (mut here, mut there) = (follow(&owner, "?after=0"), follow(&other, "?after=0"));
     let (mut from_owner, mut from_other) = (String::new(), String::new());
     read(&mut here, &mut from_owner, "the last");
@@ -274,7 +274,7 @@ fn a_client_that_leaves_ends_its_statement_on_the_other_node() {
     drop(client);
     eventually("the end of the statement on its owner", PATIENCE, || running(&owner) == [["0"]]);
     assert_eq!(running(&other), [["0"]]);
-    // Its time ends it, too.
+    // A timeout ends the statement, too.
     let timed = json!({"statement_timeout": "300"});
     let response = other.post(&json!({ "sql": long, "settings": timed }).to_string());
     assert!(response.body.contains("statement_timeout"), "{}", response.body);
@@ -344,7 +344,7 @@ fn strangers_are_refused_at_the_nodes_port() {
         let _ = stranger.read_to_end(&mut answer);
         assert!(answer.len() < 100, "{answer:?}");
     }
-    // Many that say nothing keep nobody out for long.
+    // Many silent connections do not keep other nodes out for long.
     let silent: Vec<_> = (0..80).map(|_| TcpStream::connect(address).unwrap()).collect();
     assert_eq!(other.query("SELECT count(*) FROM t"), [["3"]]);
     drop(silent);
@@ -366,13 +366,13 @@ fn temporary_tables_stay_on_the_node_of_their_session() {
             "sql", "--url", &url, "--format", "csv", "-c", sql,
         ]));
         assert!(answer.ends_with("\n3\n"), "{answer}");
-        // Its rows may come from a table of another node.
+        // Rows of a temporary table may come from a table of another node.
         let copy = "CREATE TEMP TABLE x AS SELECT id, v FROM t; SELECT count(*), count(v) FROM x";
         let answer = crate::program::run(&mut crate::program::nyala(&[
             "sql", "--url", &url, "--format", "csv", "-c", copy,
         ]));
         assert!(answer.ends_with("\n3,2\n"), "{answer}");
-        // The table itself does not go to another node.
+        // A temporary table itself does not go to another node.
         let copy = "CREATE TEMP TABLE x WITH (disk_store = 'main') AS SELECT 1 AS a; SELECT a FROM x";
         let command = &mut crate::program::nyala(&["sql", "--url", &url, "--format", "csv", "-c", copy]);
         let finished = crate::program::try_run(command);
@@ -401,7 +401,7 @@ fn a_node_that_does_not_answer_is_noticed() {
             asked.join().unwrap()
         })
     };
-    // On the connection that there is, and on one that is made.
+    // The node answers so on the present connection, and on a new one.
     let refused = ask("SELECT count(*) FROM t");
     assert!(refused.body.contains("is not reached"), "{}", refused.body);
     let unknown = ask("INSERT INTO t VALUES (7, 'x')");

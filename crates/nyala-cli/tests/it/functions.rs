@@ -47,7 +47,7 @@ async fn bitmap_functions_give_what_their_names_say() {
     }
 }
 
-/// A few words would allocate gigabytes, in memory that is not accounted for.
+/// A short statement would allocate gigabytes, in memory that is not accounted for.
 #[tokio::test(flavor = "multi_thread")]
 async fn functions_that_make_much_of_little_are_bounded() {
     let test = TestEngine::new().await;
@@ -164,7 +164,7 @@ async fn every_type_is_counted_exactly_on_tables_and_from_cubes() {
                 "{ours}"
             );
         }
-        // Not a measure, so it is computed from rows.
+        // The call is not a measure, so that it is computed from rows.
         let filtered = format!("bitmap_distinct({name}) FILTER (WHERE i8 > 0)");
         let plain = format!("count(DISTINCT {name}) FILTER (WHERE i8 > 0)");
         for group in ["", " GROUP BY g ORDER BY g"] {
@@ -252,7 +252,7 @@ async fn windows_count_what_they_have_seen() {
     assert_eq!(rows, [["5", "1", "1", "1", "2"], ["5", "1", "2", "1", "2"], ["6", "2", "2", "2", "2"]]);
 }
 
-/// Enough values that states take every form, and that the sketch really estimates.
+/// There are enough values for states of every form, and for a sketch that really estimates.
 #[tokio::test(flavor = "multi_thread")]
 async fn large_sets_stay_exact_and_estimates_near() {
     let test = TestEngine::new().await;

@@ -106,7 +106,7 @@ fn live_tables_are_read_and_written_by_those_who_may() {
     root("GRANT CREATE ON SCHEMA shop TO bob");
     may("UPDATE shop.t SET n = 3");
     may("DELETE FROM shop.t WHERE n = 3");
-    // A table that may not be read is not moved where it may be.
+    // A role cannot move a table that it may not read into a schema that it may read.
     root(
         "CREATE SCHEMA yard; CREATE LIVE TABLE shop.hidden (id BIGINT PRIMARY KEY); INSERT INTO shop.hidden VALUES (1)",
     );
@@ -115,14 +115,14 @@ fn live_tables_are_read_and_written_by_those_who_may() {
     check_denied(&bob("SELECT * FROM shop.hidden"), "shop.hidden");
     root("GRANT SELECT ON shop.hidden TO bob");
     may("ALTER TABLE shop.hidden SET SCHEMA yard");
-    // Of several tables none is emptied if one of them may not be.
+    // If one of several tables may not be emptied, none is.
     root("CREATE LIVE TABLE shop.other (id BIGINT PRIMARY KEY)");
     may("INSERT INTO shop.t VALUES (5, 5)");
     let both = "TRUNCATE TABLE shop.t, shop.other";
     check_denied(&bob(both), both);
     assert_eq!(bob("SELECT count(*) FROM shop.t").stdout.trim(), "1");
     may("DELETE FROM shop.t");
-    // To create a table is not to read another.
+    // CREATE on a schema does not let a role read another table.
     check_denied(&bob(copied), copied);
     root("GRANT SELECT ON customer TO bob");
     assert_eq!(bob(copied).code, Some(0));
@@ -209,7 +209,7 @@ fn views_without_tables_are_read_with_a_grant_only() {
         "CREATE TABLE shop.mine AS SELECT x FROM answer",
         "CREATE TEMP TABLE mine AS SELECT x FROM answer",
         "CREATE CUBE shop.mine AS SELECT x, count(*) FROM answer GROUP BY x",
-        // What the planner folds was named all the same.
+        // The planner folds this away, but the statement named the table.
         "SELECT EXISTS (SELECT count(*) FROM customer)",
     ] {
         check_denied(&bob(sql), sql);
@@ -221,7 +221,7 @@ fn views_without_tables_are_read_with_a_grant_only() {
     check_denied(&bob("SELECT y FROM above, answer"), "beside it");
 }
 
-/// A plan that reads no table is kept with the view that it reads.
+/// A cached plan that reads no table is kept with the view that it reads.
 #[test]
 fn ready_plans_of_views_without_tables_are_not_for_everybody() {
     let (_star, server) = start();
@@ -352,7 +352,7 @@ fn ready_plans_and_what_others_run_are_not_for_everybody() {
     assert_eq!(root("SELECT folder FROM system.disk_stores").code, Some(0));
 }
 
-/// The rows that a recursive query reads of itself are of no table.
+/// The rows that a recursive query reads of itself belong to no table.
 #[test]
 fn a_recursive_query_needs_grants_for_its_tables_only() {
     let (_star, server) = start();

@@ -28,7 +28,7 @@ const HTTP: [&[u8]; 5] = [
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
     b"POST /api/v1/query HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{",
 ];
-/// The beginning of a TLS handshake, which either door may be sent.
+/// The beginning of a TLS handshake, for either door.
 const TLS: &[u8] = b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03";
 
 const USER: &str = "CREATE USER ann SUPERUSER PASSWORD 'secret'";
@@ -54,7 +54,7 @@ fn sockets_on_which_nobody_logs_in_keep_nobody_out() {
     }
     assert!(held.len() > 2000, "{} sockets", held.len());
     let open = server.descriptors();
-    // So many for each door, and those that are being closed.
+    // Each door holds as many connections at most, besides those that are being closed.
     assert!(
         open <= before + 2 * (40 + 64),
         "{before} descriptors before, {open} beside {} sockets",
@@ -115,7 +115,7 @@ fn sockets_of_the_same_machine_are_bounded_too() {
     let held: Vec<_> = (0..300_usize)
         .map(|number| {
             let mut socket = UnixStream::connect(&path).unwrap();
-            // The server may have closed it by now.
+            // The server may have closed the socket by now.
             let _ = socket.write_all(POSTGRES[number % POSTGRES.len()]);
             socket
         })
@@ -192,7 +192,7 @@ fn whoever_does_not_log_in_is_sent_away() {
     assert!(closed >= POSTGRES.len() as f64, "{metrics}");
 }
 
-/// Pools open their connections at once.
+/// Connection pools open their connections at once.
 #[test]
 fn many_clients_that_come_at_once_all_get_in() {
     let server = Guarded::start(&[]);
@@ -242,7 +242,7 @@ impl Guarded {
         Self { server, socket, _folder: folder }
     }
 
-    /// Logs in at both doors; each of these waits for ten seconds at most.
+    /// Logs in at both doors; each login waits for ten seconds at most.
     fn check_logins(&self) {
         let answer = self.psql("", "SELECT current_user");
         assert_eq!((answer.code, answer.stdout.trim()), (Some(0), "ann"), "{answer:?}");
@@ -270,7 +270,7 @@ impl Guarded {
     }
 }
 
-/// A session that goes on, of a client that waits for its input.
+/// A session of psql that goes on, because psql waits for its input.
 fn psql_session(server: &Guarded) -> std::process::Child {
     let mut command = Command::new("psql");
     command.args(["-X", "-q", "-A", "-t", "-f", "-", &server.place("")]);
@@ -290,7 +290,7 @@ fn half_open(door: SocketAddr, said: &[u8]) -> Option<TcpStream> {
     Some(socket)
 }
 
-/// One answer, of a connection that stays open.
+/// One answer of a connection that stays open.
 fn read_answer(socket: &mut TcpStream) -> String {
     let mut chunk = [0; 65536];
     let mut read = String::new();

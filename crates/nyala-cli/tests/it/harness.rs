@@ -44,7 +44,7 @@ impl TestEngine {
         Self::open(tempfile::tempdir().unwrap(), |_| {}).await
     }
 
-    /// Over the data folder `data` in `place`, which stays when this is dropped.
+    /// An engine over the data folder `data` in `place`, which stays when this is dropped.
     pub async fn over(place: &Path) -> Self {
         let mut folder = tempfile::Builder::new().tempdir_in(place).unwrap();
         folder.disable_cleanup(true);
@@ -56,7 +56,7 @@ impl TestEngine {
         Self::open(tempfile::tempdir().unwrap(), change).await
     }
 
-    /// An engine that other crates add to.
+    /// An engine with parts of other crates.
     pub async fn with_extensions(extensions: Extensions) -> Self {
         Self::open_with(tempfile::tempdir().unwrap(), |_| {}, extensions).await
     }
@@ -80,7 +80,7 @@ impl TestEngine {
         self.reopen_after(|_| {}).await
     }
 
-    /// The same, with a change to its data folder while it is closed.
+    /// Opens the engine again after a change to its closed data folder.
     pub async fn reopen_after(self, between: impl FnOnce(&Path)) -> Self {
         let Self { folder, engine, session, _lock } = self;
         engine.shutdown(std::time::Duration::ZERO).await;
@@ -189,7 +189,7 @@ pub fn ready(session: &Session, sql: &str) -> Prepared {
     }
 }
 
-/// Sorted by the exact values first; floating-point numbers come last, because their last digits may differ.
+/// Sorts rows by their exact values first; floating-point numbers come last, because their last digits may differ.
 pub fn sorted(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
     let inexact = |value: &&String| value.contains('.') && value.parse::<f64>().is_ok();
     rows.sort_by_cached_key(|row| {
@@ -199,7 +199,7 @@ pub fn sorted(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
     rows
 }
 
-/// Equal but for the last digits of floating-point numbers.
+/// Checks that rows are equal but for the last digits of floating-point numbers.
 pub fn assert_same(context: &str, left: &[Vec<String>], right: &[Vec<String>]) {
     assert_eq!(left.len(), right.len(), "{context}: numbers of rows differ\n{left:?}\n{right:?}");
     for (a, b) in left.iter().zip(right) {
@@ -263,7 +263,7 @@ pub fn flip(file: &Path, bit: usize) {
     std::fs::write(file, bytes).unwrap();
 }
 
-/// A file of a cuboid with the checksums that `docs/formats/cuboid.md` asks for.
+/// Writes a file of a cuboid with the checksums that `docs/formats/cuboid.md` asks for.
 pub fn write_cuboid(folder: &Path, name: &str, batches: &[RecordBatch]) -> CuboidFile {
     let mut bytes = Vec::new();
     let mut writer = ArrowWriter::try_new(&mut bytes, batches[0].schema(), None).unwrap();

@@ -3,7 +3,7 @@
 use crate::cubes::shop_star;
 use crate::harness::TestEngine;
 
-/// Query, times asked, misses, answering cuboid, and the reason of a miss.
+/// The history of each shape: query, times asked, misses, answering cuboid, and the reason of a miss.
 async fn history(test: &TestEngine) -> Vec<[String; 5]> {
     let rows = test.run("SHOW QUERY HISTORY").await;
     rows.into_iter()
@@ -116,7 +116,7 @@ async fn cuboids_that_nobody_used_are_named() {
         ]
     );
     assert!(rows.iter().all(|row| (row[4] == "NULL") == (row[5] == "not used") && row[2] != "0"), "{rows:?}");
-    // Another cube of the same name was never used.
+    // A new cube of the same name was never used.
     test.run("DROP CUBE c").await;
     test.run("CREATE CUBE c AS SELECT product, shop, sum(quantity) FROM sales GROUP BY CUBE (product, shop)")
         .await;
@@ -124,7 +124,7 @@ async fn cuboids_that_nobody_used_are_named() {
     test.error("ANALYZE CUBE d", nyala_engine::ErrorKind::UndefinedTable, "`public.d` does not exist").await;
 }
 
-/// Values that are aggregated belong to a shape, and a thousand shapes are kept.
+/// Constants within aggregates belong to a shape, and a thousand shapes are kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_very_long_is_not_kept() {
     let test = shop_star().await;

@@ -125,7 +125,7 @@ async fn rows_found_by_halving_are_those_of_the_files() {
         for _ in 0..2 {
             assert_eq!(sorted(test.run(&sql).await), cold, "{sql}");
         }
-        // The next one is cold again.
+        // The next query is cold again.
         test.run("BUILD CUBE c").await;
     }
     let sql = "SELECT few, x, sum(a) FROM f WHERE few = 3 AND x = 300 GROUP BY few, x";
@@ -170,7 +170,7 @@ async fn groups_made_of_keys_are_those_of_values() {
         let cold = test.run(&sql).await;
         warm_groups(&test, &sql).await;
         test.check_hit(&sql).await;
-        // The same with values that come when the plan is there.
+        // Later runs bind their values to a cached plan, and give the same rows.
         for answer in [test.run(&sql).await, test.run(&sql).await] {
             if sql.contains("ORDER BY") {
                 assert_eq!(answer, cold, "{sql}");
@@ -178,7 +178,7 @@ async fn groups_made_of_keys_are_those_of_values() {
                 assert_eq!(sorted(answer), sorted(cold.clone()), "{sql}");
             }
         }
-        // The next one is cold again.
+        // The next query is cold again.
         test.run("BUILD CUBE c").await;
     }
 }
@@ -355,7 +355,7 @@ async fn what_was_rebuilt_or_dropped_never_answers_again() {
             test.run(create).await;
             test.run("BUILD CUBE c").await;
         }
-        // Straight from the files, and then from memory.
+        // The query is answered from the files, and then from memory.
         test.check_hit(query).await;
         warm(&test, query).await;
         test.check_hit(query).await;
@@ -375,7 +375,7 @@ fn changed(factor: i64) -> arrow::array::RecordBatch {
     )
 }
 
-/// Where a statement has one partition it has all cells of a cuboid, and they are sorted as they come.
+/// A statement with one partition has all cells of a cuboid in it, and they are sorted as they come.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_rows_are_not_taken_at_once_where_work_is_not_divided() {
     let test = TestEngine::new().await;
@@ -397,7 +397,7 @@ async fn many_rows_are_not_taken_at_once_where_work_is_not_divided() {
     warm_groups(&test, &each("WHERE few = 3")).await;
 }
 
-/// A block that begins in the evening and ends in the morning has times of day that are not between these.
+/// A block that begins in the evening and ends in the morning has times of day that do not lie between these two.
 #[tokio::test(flavor = "multi_thread")]
 async fn blocks_are_not_skipped_by_what_their_extremes_are_cast_to() {
     let test = TestEngine::new().await;

@@ -1,4 +1,4 @@
-//! What HTTP clients say of themselves, and are told beside rows.
+//! Names that HTTP clients give themselves, and headers that tell them of changed rows.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn every_format_tells_how_many_rows_a_statement_changed() {
         check(accept, "UPDATE stock SET n = 0 WHERE id > 4", Some("3"));
         check(accept, "DELETE FROM stock WHERE id > 100", Some("0"));
         check(accept, "DELETE FROM stock", Some("7"));
-        // These change no rows of tables, or give rows.
+        // These statements change no rows of tables, or give rows.
         check(accept, "CREATE SCHEMA IF NOT EXISTS s", None);
         check(accept, "SELECT count(*) FROM stock", None);
     }
@@ -55,7 +55,7 @@ fn a_client_names_its_application() {
     assert_eq!(ask(&format!("{agent}{named}"), &json!({"application": "Übersicht"})), "Übersicht");
     let sql = own.replace('%', "%25").replace(' ', "%20");
     assert_eq!(told(&server.get(&format!("/api/v1/query?application=Sheet%207&sql={sql}"))), "Sheet 7");
-    // Other requests have the header, too.
+    // Loads take the name from the header, too.
     server.query("CREATE TABLE stock (id BIGINT PRIMARY KEY)");
     let logged = "SELECT DISTINCT application FROM system.query_log WHERE query LIKE 'POST %stock/rows'";
     let load = "POST /api/v1/tables/stock/rows HTTP/1.0\r\ncontent-type: text/csv\r\ncontent-length: 5\r\n";

@@ -139,7 +139,7 @@ fn a_large_body_is_loaded_as_it_comes() {
     assert_eq!(sums, [["300000", "44999850000", "44999925000.0"]]);
 }
 
-/// Many clients read the answer only when they have sent everything, and a connection that is reset meanwhile takes it from them.
+/// Many clients read the answer only when they have sent everything; a reset of their connection meanwhile would lose it.
 #[test]
 fn a_client_that_sends_on_behind_a_bad_row_is_answered() {
     let server = server();
@@ -155,7 +155,7 @@ fn a_client_that_sends_on_behind_a_bad_row_is_answered() {
     check(&server, "text/csv", b"id,name\n1,a\n", 1);
 }
 
-/// A client that waits to be told to send would otherwise send megabytes that nothing takes.
+/// Without a refusal, a client with `Expect: 100-continue` would send megabytes that nothing takes.
 #[test]
 fn a_client_that_waits_sends_no_rows_for_a_table_that_is_not_there() {
     let server = server();
@@ -302,7 +302,7 @@ fn changes_are_streamed_as_they_happen() {
     assert!(again.status == 400 && again.body.contains("nobody"), "{}", again.body);
 }
 
-/// Events that are sent, until `words` come: type, id and data of each.
+/// The events until `words` come: type, id and data of each.
 fn followed(server: &Server, table: &str, last_id: &str, words: &str) -> Vec<[String; 3]> {
     let mut stream = TcpStream::connect(server.http).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -337,7 +337,7 @@ fn who_is_cut_off_within_a_statement_gets_it_again() {
     let whole = ids[5];
     assert_eq!(ids, [before.as_str(), "", "", "", "", whole, ids[6]]);
     assert!(!whole.is_empty() && !ids[6].is_empty(), "{all:?}");
-    // Cut off behind some of the five rows, a client has the id that came before them.
+    // A client that was cut off behind some of the five rows has the id that came before them.
     let seen = ids[..3].iter().rev().find(|id| !id.is_empty()).unwrap();
     assert_eq!(followed(&server, "people", seen, "\"id\":6")[1..], all[1..]);
     assert_eq!(followed(&server, "people", whole, "\"id\":6")[1..], all[6..]);
@@ -392,7 +392,7 @@ fn columns_that_are_not_loaded_get_their_default() {
     assert_eq!(server.query(told), [["300", "300", "7", "7", "300", "0"]]);
     let told = "SELECT count(DISTINCT since) FROM prices WHERE cents < 100";
     assert_eq!(server.query(told), [["1"]], "a load is one statement");
-    // A null that is given stays one.
+    // A null that is given is not replaced by the default.
     let given = server.post_to("/api/v1/tables/prices/rows", "text/csv", b"item,since,shop\nx,,3\n");
     assert_eq!(given.status, 200, "{}", given.body);
     assert_eq!(server.query("SELECT since, shop FROM prices WHERE item = 'x'"), [["NULL", "3"]]);

@@ -33,7 +33,7 @@ fn jdbc() {
     server.check_alive("the JDBC drivers");
 }
 
-/// The port of its own has passwords and encryption like that of HTTP.
+/// The port of Kylin's API alone has passwords and encryption like that of HTTP.
 #[test]
 fn a_port_of_its_own_with_passwords_and_encryption() {
     let (star, keys, classes) = (Star::generate("0.01"), Keys::make(), compiled());
@@ -96,7 +96,7 @@ fn a_port_of_its_own_refuses_pages_of_other_sites() {
     assert!(answer.contains(" 403 ") && answer.contains("\"exception\""), "{answer}");
 }
 
-/// No client of Kylin sends anything to give a query up: it closes its connection.
+/// Clients of Kylin's API give a query up by closing their connection.
 #[test]
 fn a_closed_connection_ends_its_query() {
     let server = Server::empty(&[]);
@@ -129,10 +129,10 @@ fn names_in_capitals_are_planned_once() {
     for most in [5, 6, 7] {
         assert_eq!(shown(most), ("N".into(), serde_json::json!([["1"]])));
     }
-    // The first of them was tried as it is written.
+    // Only the first of the statements was tried as it is written.
     let failed = "SELECT count(*) FROM system.query_log WHERE status = 'failed' AND query LIKE '%\"SEEN\"%' AND query NOT LIKE '%query_log%'";
     assert_eq!(server.query(failed), [["1"]]);
-    // From now on there is a name as it is written.
+    // From now on the name exists as it is written.
     ask("CREATE VIEW \"SEEN\" AS SELECT 2 AS \"N\"");
     assert_eq!(shown(5), ("N".into(), serde_json::json!([["2"]])));
     assert_eq!(server.query(failed), [["1"]]);
@@ -175,7 +175,7 @@ fn each_project_has_a_history_of_its_own() {
     assert!(!others.iter().any(|text| text == "SELECT 0 AS n"), "{others:?}");
 }
 
-/// Values are empty, keys are there twice, and old ones beside new ones.
+/// Scripts leave values empty, write keys twice, and send old keys beside new ones.
 #[test]
 fn urls_are_read_as_scripts_write_them() {
     let server = Server::empty(&[]);
@@ -207,7 +207,7 @@ fn there_is_no_port_of_its_own_without_an_address() {
     assert!(!server.process.stdout().contains("jdbc:kylin"), "{}", server.process.stdout());
 }
 
-/// What one dialect switches or deletes, the other one and SQL see.
+/// What one dialect switches or deletes is seen by the other dialect and by SQL.
 #[test]
 fn cubes_are_switched_and_segments_deleted() {
     let star = Star::generate("0.01");
@@ -230,7 +230,7 @@ fn cubes_are_switched_and_segments_deleted() {
     let names: Vec<&str> =
         listed.as_array().unwrap().iter().map(|cube| cube["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["years", "old_years"]);
-    // Cells of the cuboid, also from a ready plan, and rows of the table.
+    // The count is of cells of the cuboid, also with a cached plan, or of rows of the table.
     let scanned = |pushed_down: bool| {
         let sql = "SELECT lo_discount, sum(lo_tax) FROM lineorder GROUP BY lo_discount";
         let body = serde_json::json!({ "sql": sql, "forcedToPushDown": pushed_down }).to_string();
@@ -271,7 +271,7 @@ fn cubes_are_switched_and_segments_deleted() {
         let (status, answer) = call(server.http, "DELETE", &path, "");
         assert!(status == 500 && answer["exception"].as_str().unwrap().contains(words), "{path}: {answer}");
     }
-    // Not all segments in the place of the one that is named.
+    // The name of an unknown segment must not stand for all segments.
     let refresh = format!(r#"{{"type": "REFRESH", "ids": ["{id}"]}}"#);
     let (status, answer) = call(server.http, "PUT", "/models/years/segments", &refresh);
     assert!(status == 500 && answer["exception"].as_str().unwrap().contains("has no segment"), "{answer}");
@@ -292,7 +292,7 @@ fn compiled() -> tempfile::TempDir {
 
 fn driver(classes: &Path, version: &str) -> Command {
     println!("Kylin's driver {version}");
-    // What the driver misses in a Java of today.
+    // The second archive has classes that the driver needs and today's Java lacks.
     let jars = [jar("org.apache.kylin:kylin-jdbc", version), jar("javax.xml.bind:jaxb-api", "2.3.1")];
     let class_path = std::env::join_paths(jars.iter().map(PathBuf::as_path).chain([classes])).unwrap();
     let mut command = Command::new("java");

@@ -7,7 +7,7 @@ use nyala_model::config::GroupConfig;
 
 use crate::harness::{TestEngine, sorted};
 
-/// Memory of the resource groups, in MiB. In some an operator lacks it at its beginning, in others in the middle.
+/// Memory of the resource groups, in MiB. With some limits an operator fails at its beginning, with others in the middle.
 const LIMITS: [usize; 7] = [1, 2, 3, 5, 8, 13, 21];
 
 /// `SCALE` is an average over a join and an aggregation: operators that give their rows once.

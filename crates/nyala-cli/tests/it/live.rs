@@ -18,7 +18,7 @@ pub async fn accounts() -> TestEngine {
     test
 }
 
-/// How many rows a statement says it concerned.
+/// The number of rows that a statement reports.
 pub async fn written(test: &TestEngine, sql: &str) -> u64 {
     match test.session.query(sql).await.unwrap_or_else(|error| panic!("{sql}\n{error:?}")) {
         Answer::Done(done) => done.rows.unwrap(),
@@ -55,7 +55,7 @@ async fn rows_are_there_again_after_a_restart() {
         check(&test, "SELECT owner FROM accounts WHERE id = 2", &[&["Bob"]]).await;
         test = test.reopen().await;
     }
-    // Values follow in the background.
+    // Values are read in the background.
     while test.run("SELECT phase, percent FROM system.recovery").await != [["ready", "100"]] {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
@@ -103,7 +103,7 @@ async fn columns_are_set_under_any_case_and_once() {
     check(&test, "SELECT * FROM accounts", &[&["1", "Ada", "5", "y"]]).await;
 }
 
-/// A counter that many add to at once must not miss any of them.
+/// A counter to which many clients add at once must not miss any addition.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_change_is_lost() {
     const CLIENTS: usize = 16;

@@ -61,7 +61,7 @@ async fn conflicts_that_no_key_resolves_are_refused() {
     }
 }
 
-/// Rows that are the same have other versions in another table.
+/// Equal rows have other versions in another table.
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_whose_versions_are_not_named_are_without_them() {
     let test = TestEngine::new().await;
@@ -90,7 +90,7 @@ async fn tables_whose_versions_are_not_named_are_without_them() {
     let within =
         "WITH b AS (SELECT * FROM b WHERE id = 3) SELECT q._version > 0 FROM (SELECT * FROM b) AS q, a";
     check(&test, within, &[&["true"]]).await;
-    // All columns of a table are of the one that is named, also where another one has versions.
+    // `table.*` gives the columns of the named table, also where another table has versions.
     let whole = "SELECT public.b.*, a._version > 0 FROM public.a JOIN public.b ON public.a.id = public.b.id";
     check(&test, whole, &[&["1", "10", "true"]]).await;
     let inner = "SELECT a.n FROM a WHERE a._version > 0 AND a.id IN (SELECT d.id FROM (SELECT public.a.* FROM public.a) d)";

@@ -26,7 +26,7 @@ struct Told {
     deleted: BTreeSet<i64>,
     /// The statement with an unanswered deletion.
     doubtful: Option<i64>,
-    /// A lower bound of its counter.
+    /// A lower bound of the client's counter.
     counted: i64,
 }
 

@@ -59,7 +59,7 @@ async fn check_all(test: &TestEngine) {
     }
 }
 
-/// A text that comes again is answered from a ready plan, and a result may be kept: neither may outlive a write.
+/// A repeated text is answered from a cached plan, and a result may be cached: neither may outlive a write.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_ready_outlives_a_write() {
     let test = sales().await;
@@ -83,7 +83,7 @@ async fn nothing_ready_outlives_a_write() {
     }
 }
 
-/// A total has a row for no rows: a condition that names no column stays above it.
+/// A total has a row even for no rows: a condition without columns must stay above the total.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_condition_without_columns_keeps_or_drops_a_total() {
     let test = sales().await;

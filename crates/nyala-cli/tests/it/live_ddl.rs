@@ -174,7 +174,7 @@ async fn a_table_of_a_query_that_is_given_up_is_not_there() {
     assert_eq!(test.run("SELECT * FROM t").await, [["7"]]);
     // The statement fails before it runs its query, which would take hours.
     test.error(&made, ErrorKind::DuplicateTable, "table `public.t` already exists").await;
-    // The rows are there, and cannot be written.
+    // The query gives rows that cannot be written.
     let bad = "CREATE LIVE TABLE bad (PRIMARY KEY (id)) AS SELECT nullif(value, 2) AS id FROM generate_series(1, 3) AS s (value)";
     assert!(test.try_run(bad).await.is_err());
     test.error("SELECT * FROM bad", ErrorKind::UndefinedTable, "bad").await;
@@ -283,7 +283,7 @@ async fn nobody_waits_for_a_store_that_is_being_opened() {
     test.run(&create).await;
 }
 
-/// Each sees the columns that those before it leave.
+/// Each operation of a statement sees the columns that the operations before it leave.
 #[tokio::test(flavor = "multi_thread")]
 async fn operations_of_one_statement_come_one_after_the_other() {
     let test = TestEngine::new().await;
@@ -295,7 +295,7 @@ async fn operations_of_one_statement_come_one_after_the_other() {
     assert_eq!(test.run(columns).await, [["id"], ["a"], ["c"]]);
     test.run("ALTER TABLE t DROP COLUMN a, ADD COLUMN a TEXT").await;
     assert_eq!(test.run("SELECT id, c, a FROM t").await, [["1", "NULL", "NULL"]]);
-    // Refused before the first of them is made.
+    // The statement is refused before its first operation is done.
     for (refused, reason) in [
         ("ADD COLUMN d INT, ADD COLUMN d INT", "column `d` already exists"),
         ("DROP COLUMN c, RENAME COLUMN c TO d", "column `c` does not exist"),
@@ -306,7 +306,7 @@ async fn operations_of_one_statement_come_one_after_the_other() {
     assert_eq!(test.run(columns).await, [["id"], ["c"], ["a"]]);
 }
 
-/// Each would make the table, or what reads it, another one than its statements say.
+/// Each refused column would change the table, or statements that read it, beyond what the statement says.
 #[tokio::test(flavor = "multi_thread")]
 async fn columns_come_under_names_that_change_nothing_else() {
     let test = accounts().await;

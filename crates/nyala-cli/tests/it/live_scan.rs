@@ -35,7 +35,7 @@ enum Condition {
     Number(&'static str, i64),
     Text(&'static str, String),
     OneOf(Vec<i64>),
-    /// Texts that contain this.
+    /// Texts that contain this text.
     Has(String),
     IsNull,
     Same(i64),
@@ -243,14 +243,14 @@ async fn what_operators_find_out_narrows_scans() {
     assert_eq!(joined, [["0"], ["7"]]);
     let above = "SELECT t.id FROM t JOIN few ON t.id = few.id ORDER BY t.id DESC LIMIT 1";
     assert_eq!(test.run(above).await, [["150000"]]);
-    // Each step asks for the lowest key above the last.
+    // Each step of the recursion asks for the lowest key above the last.
     let steps = "WITH RECURSIVE r AS (SELECT 299990 AS n UNION ALL SELECT m FROM \
                  (SELECT t.id AS m FROM t JOIN r ON t.id > r.n ORDER BY t.id LIMIT 1) AS next) SELECT count(*) FROM r";
     assert_eq!(test.run(steps).await, [["11"]]);
 }
 
-/// A scan gives slices of large columns. Each keeps the whole column in memory, which is there once however many slices
-/// there are: a statement is as large as its values.
+/// A scan gives slices of large columns. A slice keeps the whole column in memory, but only once however many slices there are:
+/// a statement counts as large as its values.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_may_write_millions_of_rows() {
     let test = TestEngine::new().await;
@@ -279,7 +279,7 @@ async fn a_statement_may_write_many_texts_of_some_of_the_rows() {
     assert_eq!(test.run("SELECT count(DISTINCT t) FROM copied").await, [["400000"]]);
 }
 
-/// Bounds of values are no bounds of the values after a cast, and casting the bounds may fail.
+/// The bounds of a column are no bounds of its values after a cast, and casting the bounds may fail.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_cast_is_not_judged_by_bounds_that_say_nothing_of_it() {
     let test = TestEngine::new().await;

@@ -8,7 +8,7 @@ use crate::batch;
 use crate::harness::{TestEngine, parsed, sorted};
 use crate::live::{accounts, check};
 
-/// By every kind of statement that writes.
+/// Every kind of statement that writes refuses the NULL.
 #[tokio::test(flavor = "multi_thread")]
 async fn null_where_none_is_allowed_is_told_as_such() {
     let test = accounts().await;
@@ -145,7 +145,7 @@ async fn texts_of_hexadecimal_digits_are_bytes_where_bytes_are_wanted() {
         r"k > '\x02' AND t = '\x00'",
         r"k = '\xdeadbeef'::bytea",
     ] {
-        // More than once, so that a plan without values would be made.
+        // The query runs several times, so that a plan without values would be made.
         for _ in 0..3 {
             check(&test, &format!("SELECT t FROM b WHERE {found}"), &[&[r"\x00"]]).await;
         }

@@ -42,7 +42,7 @@ fn parquet_of_other_writers_is_loaded() {
     assert!(!server.process.stderr().contains("panicked"), "{}", server.process.stderr());
 }
 
-/// Runs a statement that reads this from its client.
+/// Runs a statement with psql, which gives it `input`.
 pub fn psql(server: &Server, sql: &str, input: &str) -> Finished {
     require("psql", "the PostgreSQL client (Debian: postgresql-client)");
     let folder = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ fn a_load_with_a_label_is_done_once_through_every_door() {
     assert!(first.code == Some(0) && first.stderr.is_empty(), "{first:?}");
     let second = psql(&server, copy, "4\tanother\n");
     assert!(second.code == Some(0) && second.stderr.contains("was done before, at LSN"), "{second:?}");
-    // Not in the folder of the server, which no table may read.
+    // The file is not in the folder of the server, which no table may read.
     let files = tempfile::tempdir().unwrap();
     let file = files.path().join("people.csv");
     std::fs::write(&file, "id,name\n5,E\n").unwrap();
@@ -163,7 +163,7 @@ fn load_until_killed(address: std::net::SocketAddr, from: u64) -> (Vec<(u64, u64
     unreachable!("labels do not end")
 }
 
-/// A client that was not answered sends its load again: it is done once, whether the server died before it or behind.
+/// A client without an answer sends its load again: the load is done once, whether the server died before it or after it.
 #[test]
 fn a_load_that_nobody_answered_for_can_be_sent_again() {
     let folder = tempfile::tempdir().unwrap();

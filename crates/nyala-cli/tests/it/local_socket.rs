@@ -30,7 +30,7 @@ fn clients_of_this_machine_are_served_without_network() {
     local.server.check_alive("clients without network");
 }
 
-/// A cancel comes over a connection of its own, which takes the same way.
+/// A cancel request comes over a connection of its own, through the same socket.
 #[test]
 fn ctrl_c_cancels_over_the_socket() {
     let local = Local::start(&[]);

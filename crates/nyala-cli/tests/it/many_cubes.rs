@@ -18,7 +18,7 @@ async fn the_cube_that_is_found_is_the_best_of_all() {
         let name = format!("c{n}");
         let cube = random_cube(&mut random, &name);
         test.run(&cube.0).await;
-        // Some are not built, and cannot answer.
+        // Some cubes are not built, and cannot answer.
         if random.chance(90) {
             build(&mut random, &test, &name, cube.3).await;
         }

@@ -11,10 +11,10 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use crate::server::Server;
 use crate::star::repository;
 
-/// What a statement must do.
+/// The expected outcome of a statement.
 enum Expected<'a> {
     Done,
-    /// It fails, with a message that this finds.
+    /// An error with a message that this pattern finds.
     Error(Option<Regex>),
     Rows {
         sorted: bool,
@@ -59,7 +59,7 @@ fn records<'a>(path: &Path, text: &'a str) -> Vec<Record<'a>> {
     records
 }
 
-/// What is wrong with the answer, if anything is.
+/// The difference between the answer and the expected one; none if they agree.
 async fn compare(client: &Client, record: &Record<'_>) -> Option<String> {
     let answer = client.simple_query(&record.sql).await;
     match (&record.expected, answer) {
@@ -96,7 +96,7 @@ fn shown(message: &SimpleQueryMessage) -> Option<String> {
     Some(plain(&values.collect::<Vec<_>>().join(" ")))
 }
 
-/// Numbers are the same with more zeros behind the point: a column has one number of digits for all rows.
+/// The row without zeros at the ends of fractions: a column shows one number of digits for all rows.
 fn plain(row: &str) -> String {
     let word = |word: &str| {
         let is_number =

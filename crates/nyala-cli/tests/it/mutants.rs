@@ -122,7 +122,7 @@ fn bodies_may_be_compressed_and_damaged_ones_are_refused() {
     server.check_alive("a body that becomes a hundred times as long");
 }
 
-/// Overwrites a file; a statement that reads it then fails alone.
+/// Overwrites a file with mutants; only a statement that reads the file may fail.
 fn check_file(server: &mut Server, path: &Path, bodies: &[Vec<u8>], sql: impl Fn(u64) -> String) {
     for (seed, body) in mutants(bodies, 2) {
         std::fs::write(path, &body).unwrap();

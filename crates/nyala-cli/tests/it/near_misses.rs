@@ -43,7 +43,7 @@ async fn queries_that_are_written_in_another_way_hit() {
     }
 }
 
-/// Of three lookup tables, one is of the cube with all its columns, and two lack some.
+/// Of three lookup tables, the cube has all columns of one, and lacks some columns of two.
 #[tokio::test(flavor = "multi_thread")]
 async fn some_of_the_tables_are_joined_late() {
     let test = shop_star().await;

@@ -1,4 +1,4 @@
-//! What many statements, clients that stall and clients that leave do to the one connection of two nodes.
+//! Effects of many statements, of clients that stall and of clients that leave on the one connection of two nodes.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -27,7 +27,7 @@ fn connections_to(address: SocketAddr) -> BTreeSet<String> {
         .collect()
 }
 
-/// Sends a statement and reads nothing.
+/// Sends a statement, and does not read the answer.
 fn ask(server: &Server, sql: &str) -> TcpStream {
     let mut client = TcpStream::connect(server.http).unwrap();
     client.set_read_timeout(Some(PATIENCE)).unwrap();

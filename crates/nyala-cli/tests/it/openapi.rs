@@ -9,7 +9,7 @@ use crate::python::script;
 use crate::server::{Server, send};
 
 const DOCUMENT: &str = "/api/v1/openapi.json";
-/// Where the routes are written. Those of the console, for people, and of Kylin's API are in files of their own.
+/// The source of the routes. Routes of the console, for people, and of Kylin's API are in files of their own.
 const ROUTER: &str = include_str!("../../../nyala-server/src/rest/router.rs");
 
 /// The document, as the server gives it.
@@ -26,14 +26,14 @@ fn routes() -> BTreeSet<String> {
     paths.map(str::to_owned).collect()
 }
 
-/// The methods that a path answers to, as the server tells who asks with another.
+/// The methods that a path allows, as the server tells a client that asks with another one.
 fn allowed(server: &Server, path: &str) -> BTreeSet<String> {
     let path = path.replace("{id}", "1").replace("{table}", "t");
     let request = format!("PATCH {path} HTTP/1.0\r\n\r\n");
     let answer = String::from_utf8(send(server.http, request.as_bytes())).unwrap();
     assert_eq!(answer.split(' ').nth(1), Some("405"), "{path}: {answer}");
     let allow = answer.lines().find_map(|line| line.strip_prefix("allow: ")).expect(&answer);
-    // Every GET may be asked for its head alone.
+    // Every GET may be asked as HEAD.
     allow.split(',').map(|method| method.trim().to_owned()).filter(|method| method != "HEAD").collect()
 }
 

@@ -94,7 +94,7 @@ async fn cells_that_do_not_fit_are_errors_and_others_answer() {
     test.run("CREATE CUBE c AS SELECT sum(i * i), count(*) FROM n GROUP BY k").await;
     test.error("BUILD CUBE c", ErrorKind::OutOfRange, "out of ").await;
     test.run("DROP CUBE c").await;
-    // Each cell fits. Together they do not.
+    // Each cell fits its type. Their sum does not.
     test.run("CREATE CUBE c AS SELECT sum(b), sum(k + 1), count(*) FROM n GROUP BY b, k").await;
     test.run("BUILD CUBE c").await;
     test.check_hit("SELECT b, sum(b) FROM n GROUP BY b").await;

@@ -161,7 +161,7 @@ fn links_that_come_later_lead_nowhere() {
     symlink(place.at("far/b.csv"), place.at("data/c.csv")).unwrap();
     assert!(folder().body.contains("far"), "links to other files are followed: {}", folder().body);
 
-    // Single files of the server are not seen, and its folders are an error.
+    // Single files of the server are left out, and its folders are an error.
     symlink(place.at("audit.csv"), place.at("data/audit.csv")).unwrap();
     assert!(folder().status == 200 && !folder().body.contains("event"), "{}", folder().body);
     symlink(place.at("db"), place.at("data/sub/later")).unwrap();

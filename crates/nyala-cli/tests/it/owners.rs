@@ -67,7 +67,7 @@ async fn one_node_at_a_time_builds_a_cube() {
     let fence = lease.fence().clone();
     drop(lease);
     wait_for_release(&test).await;
-    // What the other node left there is over.
+    // The other node's lease on the cube has ended.
     test.run("BUILD CUBE c").await;
     let made = catalog.snapshot().cubes.values().next().unwrap().segments.clone();
     let node = std::fs::read_to_string(test.path("data").join("node")).unwrap();
@@ -143,7 +143,7 @@ async fn a_disk_store_of_another_node_is_not_made_here() {
     };
     catalog.commit(Change::CreateDiskStore { store, if_not_exists: false }).await.unwrap();
     catalog.commit(Change::CreateTable { table, if_not_exists: false }).await.unwrap();
-    // Seen while it runs, and by a new start.
+    // The error is the same while the engine runs, and after a new start.
     let check = async |test: &TestEngine| {
         for sql in ["SELECT count(*) FROM far", "INSERT INTO far VALUES (1)"] {
             let error = test.try_run(sql).await.unwrap_err();
@@ -168,7 +168,7 @@ async fn a_store_that_another_node_has_made_a_moment_ago_is_found() {
         leftovers: Default::default(),
         node: elsewhere(),
     };
-    // In the catalog, and not yet among the stores that statements find.
+    // The store is in the catalog, and not yet among the stores that statements find.
     test.engine.catalog().commit(Change::CreateDiskStore { store, if_not_exists: false }).await.unwrap();
     let error = test.try_run("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY)").await.unwrap_err();
     assert!(error.to_string().contains("disk store `main` is of node `elsewhere`"), "{error}");

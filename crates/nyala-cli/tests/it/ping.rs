@@ -16,7 +16,7 @@ fn a_server_that_takes_queries_is_ready_over_both_protocols() {
     check_ready(&ping(&["--url", &server.url()]), "postgres://");
 }
 
-/// A health check within a container knows the server by its configuration.
+/// By default ping asks the server of the configuration, as a health check within a container does.
 #[test]
 fn the_server_of_the_configuration_is_asked_by_default() {
     let server = Server::empty(&[]);
@@ -89,7 +89,7 @@ fn who_may_not_log_in_is_told_so() {
     assert!(!finished.stderr.contains("guess"), "{finished:?}");
 }
 
-/// Other users of a machine see the arguments of its processes.
+/// A password as an argument would be seen by other users of the machine.
 #[test]
 fn a_password_need_not_be_an_argument() {
     let folder = tempfile::tempdir().unwrap();

@@ -33,7 +33,7 @@ pub(crate) fn hits(test: &TestEngine) -> u64 {
     test.engine.stats().plans.hits
 }
 
-/// Runs `sql` until a ready plan answers it; whether one did.
+/// Runs `sql` until a cached plan answers it; gives whether one did.
 pub(crate) async fn becomes_ready(test: &TestEngine, sql: &str) -> bool {
     for _ in 0..50 {
         let before = hits(test);
@@ -165,7 +165,7 @@ async fn values_of_columns_that_became_others_are_read_again() {
     assert_same(sql, &answer, &[vec!["29".to_owned()]]);
 }
 
-/// Settings are those of the moment in which a statement runs, not of the one in which its plan was found.
+/// A statement takes the settings of the moment in which it runs, not of the one in which its plan was found.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_setting_that_changes_in_between_is_followed() {
     let test = TestEngine::new().await;
@@ -211,7 +211,7 @@ async fn lists_that_overlap_do_not_become_one_list() {
     }
 }
 
-/// The same where the client sends one of the values as a parameter.
+/// Lists that overlap stay apart also where the client sends one of the values as a parameter.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_that_overlap_with_a_parameter_do_not_become_one_list() {
     let test = TestEngine::new().await;
@@ -272,13 +272,13 @@ async fn limits_and_counts_hold_in_ready_plans() {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     }
-    // A kept result would be out of date now.
+    // A cached result would be out of date now.
     test.run("INSERT INTO beside VALUES (3, 1994)").await;
     let sql = format!("SELECT count(*) FROM ({groups} UNION ALL SELECT id, 'x' FROM beside) q");
     assert_same(&sql, &test.run(&sql).await, &raw(&test, &sql).await);
 }
 
-/// A value that is not known yet is no reason to compute rows that the other conditions rule out.
+/// A value that is unknown while planning is no reason to compute rows that the other conditions rule out.
 #[tokio::test(flavor = "multi_thread")]
 async fn conditions_guard_in_ready_plans_too() {
     let test = TestEngine::new().await;
@@ -420,7 +420,7 @@ async fn what_reads_nothing_is_not_planned_again() {
     }
 }
 
-/// Conditions are decided on values of columns, not on rows, where they are on one column that is sorted.
+/// Conditions on one sorted column are decided on its values, not on rows.
 #[tokio::test(flavor = "multi_thread")]
 async fn conditions_of_all_kinds_leave_the_rows_of_the_tables() {
     let test = TestEngine::new().await;

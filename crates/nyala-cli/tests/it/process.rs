@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::program::{Finished, PATIENCE, Running, eventually, nyala, run, try_run};
 use crate::server::{Server, send, statement_request};
 
-/// Counts for hours.
+/// A query that counts for hours.
 const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 10000000000000) AS s (n) WHERE n % 3 = 4";
 
 /// A PostgreSQL start-up message: length, protocol 3.0, user `x`.
@@ -166,7 +166,7 @@ fn a_text_of_100_megabytes_is_refused_by_both_doors() {
     let text = String::from_utf8_lossy(&received);
     assert!(text.contains("C54000") || text.contains("C54001"), "{text:?}");
     server.check_alive("a large message");
-    // Just below the limit of messages, above that of statements.
+    // The text is just below the limit of messages, and above that of statements.
     let response = server.try_query(&sql[..15 << 20]);
     assert_eq!(response.status, 400, "{}", response.body);
     assert!(response.body.contains("limit_exceeded"), "{}", response.body);
@@ -208,7 +208,7 @@ fn monstrous_statements_are_answered_or_refused_without_much_ado() {
     }
 }
 
-/// Waits as long as [`PATIENCE`] for an answer.
+/// Sends a statement to both doors, each of which must answer it.
 fn ask_both_doors(server: &Server, sql: &str) {
     let response = server.try_query(sql);
     assert!(matches!(response.status, 200 | 400 | 413 | 501), "{}: {}", response.status, response.body);
@@ -297,7 +297,7 @@ fn a_stop_ends_within_the_grace() {
         }
         let postgres = server.postgres;
         let finished = server.finish(Duration::from_secs(20));
-        // The grace, cancelling, letting the answer leave, and a busy machine.
+        // This is time for the grace, the cancel, the rest of the answer, and a busy machine.
         assert!(asked.elapsed() < Duration::from_secs(6), "{name} took {:?}", asked.elapsed());
         assert_eq!(finished.code, Some(0), "{name}: {finished:?}");
         let answer = String::from_utf8_lossy(&query.join().unwrap()).into_owned();
@@ -346,13 +346,13 @@ fn a_server_that_starts_can_be_stopped() {
     }
 }
 
-/// Opening may compute for long, or wait for a disk that does not answer: here it reads a file in which nothing is written.
+/// Opening may compute for long, or wait for a disk that does not answer: here it reads a pipe that nothing is written to.
 #[test]
 fn a_server_that_is_held_up_while_it_starts_can_be_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().canonicalize().unwrap().join("password");
     run(Command::new("mkfifo").arg(&file));
-    // With a writer, it does not end.
+    // While the pipe has a writer, reading it does not end.
     let _writer = File::options().read(true).write(true).open(&file).unwrap();
     let mut command = serve_anywhere();
     command.env("NYALA_SERVER__FIRST_PASSWORD_FILE", &file);
@@ -415,7 +415,7 @@ fn nyala_sql_tells_success_from_failure() {
     check_reader_that_leaves(&data);
 }
 
-/// A reader that has read enough is no failure.
+/// A reader of the output that has read enough is no failure.
 fn check_reader_that_leaves(data: &Path) {
     let many = "SELECT n FROM generate_series(1, 1000000) AS s (n) ORDER BY n";
     let mut command = nyala(&["sql", "--format", "csv", "-c", many, "--data-dir"]);
@@ -452,7 +452,7 @@ fn results_are_written_as_csv_and_json() {
         let names = ["big", "f", "d", "t", "blank", "nothing", "day", "yes", "u"];
         let expected: Vec<_> = names.iter().map(|name| row[name].clone()).collect();
         assert_eq!(document["rows"], json!([expected]), "{connection:?}");
-        // A header for no rows, nothing for a statement that gives none.
+        // CSV has a header for no rows, and nothing for a statement that gives none.
         assert_eq!(written("csv", "SELECT 1 AS a WHERE false"), "a\n");
         assert_eq!(written("csv", "SET nyala.use_cubes = off"), "");
         assert!(written("table", "SELECT 1 AS a").contains("(1 row, "));

@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::program::{PATIENCE, eventually};
 use crate::server::{Server, send};
 
-/// Computes for longer than any profile here.
+/// A query that computes for longer than any profile here.
 const BUSY: &str = "SELECT count(*) FROM generate_series(1, 3000000) a(n) WHERE n % 7 = 3";
 
 #[test]

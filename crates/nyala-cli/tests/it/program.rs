@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
-/// Enough for everything that is expected to end, also on a busy machine.
+/// Time enough for everything that is expected to end, also on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Enough to find that a node hangs: pings tell within 7 seconds, and a connection is given up after 3.
+/// Time enough to find that a node hangs: pings tell within 7 seconds, and a connection is given up after 3.
 pub const NOTICED: Duration = Duration::from_secs(20);
 
 /// The binary under test, away from any `nyala.toml`.
@@ -90,13 +90,13 @@ impl Running {
         run(Command::new("sh").args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &id]));
     }
 
-    /// Ends it as a power cut would: by SIGKILL.
+    /// Ends the program as a power cut would: by SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the program.
     pub fn finish(mut self, within: Duration) -> Finished {
         let status = self.wait(within);
         Finished { code: status.code(), stdout: self.stdout(), stderr: self.stderr() }
@@ -121,7 +121,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail if the process has already ended, which is fine.
+        // Both calls fail if the process has already ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

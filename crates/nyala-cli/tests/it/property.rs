@@ -193,7 +193,7 @@ pub async fn star(random: &mut Random) -> TestEngine {
     // Sometimes a key has no partner: then the join loses rows and must not be dropped.
     let lost = if random.chance(30) { 1 } else { 0 };
     let keys = (places + lost) as usize;
-    // Files of some days each, or of any, so that a change may concern one segment or all.
+    // Each file has some of the days, or all of them, so that a change may concern one segment or all.
     let files = 1 + random.below(3);
     let by_day = random.chance(50);
     for file in 0..files {
@@ -301,7 +301,7 @@ async fn change(random: &mut Random, test: &TestEngine, cube: &mut Cube) {
                 cube.0 = format!("{}\n{sql}", cube.0);
                 follow(cube, &action);
             }
-            // Duplicates, missing dimensions and measures, and empty sets.
+            // The action has duplicates, missing dimensions or measures, or empty sets.
             Err(error) => assert!(
                 ["already", "has no dimension", "has no measure", "no grouping set", "would have no measure"]
                     .iter()

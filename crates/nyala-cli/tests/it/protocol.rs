@@ -119,7 +119,7 @@ fn clients_may_be_silent_as_long_as_their_settings_say() {
         let told = client.until('E');
         assert!(told.contains(code) && told.contains(setting), "{told}");
         assert_eq!(client.0.read(&mut [0]).unwrap(), 0, "the connection is closed");
-        // Each timeout is for another kind of idle client.
+        // The timeout within transactions does not end a client outside of one.
         let mut client = Client::connect(&server, &[("idle_in_transaction_session_timeout", "300ms")]);
         client.until('Z');
         std::thread::sleep(Duration::from_millis(600));
@@ -127,8 +127,8 @@ fn clients_may_be_silent_as_long_as_their_settings_say() {
     }
 }
 
-/// The end of the connection is the end of the answer there, and nothing else would tell that it broke off. nginx speaks so to servers
-/// if it is not told otherwise.
+/// In HTTP/1.0 the end of the connection is the end of the answer, and nothing else would tell that it broke off. nginx speaks HTTP/1.0
+/// to servers if it is not told otherwise.
 #[test]
 fn answers_over_http_1_0_are_whole_or_errors() {
     let server = Server::empty(&[]);
@@ -147,7 +147,7 @@ fn answers_over_http_1_0_are_whole_or_errors() {
     assert!(failed.starts_with("HTTP/1.0 422") && failed.contains("division_by_zero"), "{}", &failed[..200]);
 }
 
-/// Drivers know these words, and prepare the statement again.
+/// Drivers know the error by its words, and prepare the statement again.
 #[test]
 fn a_prepared_statement_whose_columns_became_others_is_refused() {
     let server = Server::empty(&[]);
@@ -225,7 +225,7 @@ fn cursors_of_a_failed_block_hold_no_slot() {
     eventually("it has ended", PATIENCE, || server.query(running).is_empty());
 }
 
-/// A client that sends much before it reads.
+/// A client may send many messages before it reads the answers.
 #[test]
 fn answers_to_what_is_asked_ahead_are_not_gathered() {
     let server = Server::empty(&[]);
@@ -255,7 +255,7 @@ fn a_query_that_is_not_utf8_is_refused_and_the_next_one_answered() {
     client.until('D');
 }
 
-/// psql where no locale is set asks for bytes as they are.
+/// psql asks for `SQL_ASCII` where no locale is set.
 #[test]
 fn clients_without_an_encoding_are_let_in() {
     let server = Server::empty(&[]);
@@ -343,7 +343,7 @@ fn numbers_with_fractions_are_compared_as_such() {
     assert!(refused.body.contains("CAST($1 AS DOUBLE)"), "{}", refused.body);
 }
 
-/// Encryption takes more than the socket has room for; the rest must not stay there.
+/// TLS takes more bytes than the socket has room for; the rest must be sent later.
 #[test]
 fn a_slow_client_gets_the_end_of_a_large_answer_over_tls() {
     let server = Encrypted::start(&[]);

@@ -1,5 +1,5 @@
-//! The package for Python and its dialect of SQLAlchemy: the tests of `python/tests`, against this program. Those of the macros for dbt are
-//! run where `NYALA_DBT` names the program: each of its calls takes ten seconds.
+//! The package for Python and its dialect of SQLAlchemy: the tests of `python/tests`, against this program. Tests of the macros for dbt
+//! run only where `NYALA_DBT` names the program, because each of its calls takes ten seconds.
 
 use std::fs::File;
 use std::path::PathBuf;

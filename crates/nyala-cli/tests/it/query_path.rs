@@ -18,7 +18,7 @@ const FILE_CALLS: &str = "open,openat,openat2,creat,pread64,preadv,preadv2,pwrit
 #[test]
 fn queries_from_memory_touch_no_file() {
     let star = Star::generate("0.01");
-    // Files of tables are listed in the background, and the history is stored: not by queries.
+    // Files of tables are listed and the history is stored in the background, not by queries.
     let server = Server::start_with(&star.built(), &[("NYALA_CUBES__CHECK_FILES_MS", "3600000")]);
     let load = |duration: &str| {
         let arguments = ["bench", "ssb", "--url", &server.url(), "--clients", "4", "--ceiling", "0s"];
@@ -27,7 +27,7 @@ fn queries_from_memory_touch_no_file() {
         let finished = try_run(&mut command);
         assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
     };
-    // Until everything is loaded and has a plan.
+    // After this load, everything is in memory and has a cached plan.
     load("3s");
     let calls = star.path("calls.txt");
     let id = server.process.id().to_string();
@@ -62,7 +62,7 @@ fn plan_misses(server: &Server) -> u64 {
     line.map_or(0, |count| count.trim().parse().unwrap())
 }
 
-/// A driver may call a year a number with a fraction. That needs no plan of its own, unless the value has one.
+/// A driver may declare a year as a number with a fraction. That needs no plan of its own, unless the value has a fraction.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_client_declares_leaves_the_plan_ready() {
     let star = Star::generate("0.01");
@@ -126,7 +126,7 @@ fn metrics_are_explained_and_those_of_the_dashboard_exist() {
     for name in names {
         assert!(reference.contains(&format!("`{name}`")), "`{name}` is not in docs/reference/metrics.md");
     }
-    // Something that never happened is a number, too.
+    // A counter that never counted has a value, too.
     for line in ["nyala_http_refused_total 0", "nyala_build_info{version=", "process_cpu_seconds_total "] {
         assert!(metrics.lines().any(|found| found.starts_with(line)), "{line}\n{metrics}");
     }

@@ -13,7 +13,7 @@ use crate::star::{Star, sql};
 
 /// 2024-01-01.
 const FIRST_DAY: i32 = 19_723;
-/// 2024, of which March has no rows.
+/// The days of 2024, of which those of March have no rows.
 const DAYS: i32 = 366;
 const MARCH: std::ops::Range<i32> = 60..91;
 
@@ -100,7 +100,7 @@ async fn ranges_made_together_hold_what_each_made_alone_holds() {
         cuboids.iter().map(|cuboid| (cuboid[2].clone(), cuboid[4].clone())).collect::<Vec<_>>()
     };
     assert_eq!(cells(&together), cells(&alone));
-    // A pass over several ranges writes one file of each; one over a single range one for each thread.
+    // A pass over several ranges writes one file for each; a pass over a single range writes one for each thread.
     let files =
         |cuboids: &[Vec<String>]| cuboids.iter().map(|c| c[6].parse::<usize>().unwrap()).sum::<usize>();
     assert!(files(&together) < files(&alone), "ranges were not made together");
@@ -122,7 +122,7 @@ async fn ranges_made_together_hold_what_each_made_alone_holds() {
     }
 }
 
-/// Some queries have conditions that make the optional table a required one, which the cube does not have.
+/// Checks the cells; some queries are not compared, because their conditions make the optional table a required one.
 async fn check_cells(test: &TestEngine, cube: &str) {
     let findings = test.run(&format!("CHECK CUBE {cube} SAMPLE 60")).await;
     let with = |result: &str| findings.iter().filter(|row| row[3] == result).count();
@@ -130,7 +130,7 @@ async fn check_cells(test: &TestEngine, cube: &str) {
     assert!(with("ok") > 20, "{findings:?}");
 }
 
-/// With more threads than ranges, cells of one range are made by several.
+/// With more threads than ranges, several threads make the cells of one range.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_few_ranges_use_all_threads() {
     let test = shops(4).await;
@@ -174,7 +174,7 @@ async fn ranges_that_memory_is_too_short_for_are_made_all_the_same() {
     .await;
 }
 
-/// Ranges of one pass are alive or dead one by one: each keeps the roots that were recorded in it.
+/// A build that goes on treats each range of a pass by itself: each keeps the roots that were recorded in it.
 #[test]
 fn a_build_of_many_ranges_that_is_killed_goes_on_with_what_was_finished() {
     let star = Star::generate("0.1");

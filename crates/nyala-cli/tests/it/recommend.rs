@@ -126,7 +126,7 @@ async fn the_star_schema_benchmark_is_served_by_what_is_proposed() {
     let proposals = round_trip(&test, "RECOMMEND CUBE FOR SCHEMA public", &asked).await;
     assert_eq!(proposals.len(), 1, "{proposals:#?}");
     assert_eq!(proposals[0][1], "13", "{proposals:#?}");
-    // Fewer sets than queries: some serve several.
+    // There are fewer sets than queries, because some serve several.
     assert!((2.0..=13.0).contains(&number(&proposals[0][3])), "{proposals:#?}");
     println!("{proposals:#?}");
 }

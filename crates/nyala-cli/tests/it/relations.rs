@@ -109,7 +109,7 @@ async fn a_temporary_table_is_of_its_session() {
     )
     .await;
     check(&test, &[("SELECT id FROM pg_temp.sales WHERE id < 10", "7")]).await;
-    // Also where its rows become another table, or a file.
+    // The name means the temporary table also where its rows become another table, or a file.
     test.run("CREATE TABLE copied AS SELECT id FROM sales").await;
     test.run("CREATE TEMP TABLE few AS SELECT id FROM sales WHERE id < 10").await;
     let file = test.path("sales.csv").display().to_string();
@@ -141,7 +141,7 @@ async fn names_of_temporary_tables_follow_what_becomes_of_them() {
     test.run("ALTER TABLE t RENAME TO sales").await;
     check(&test, &[("SELECT count(*) FROM sales", "2"), ("SELECT count(*) FROM v", "2")]).await;
     test.error("SELECT * FROM t", ErrorKind::UndefinedTable, "t").await;
-    // Nor may it leave the session, or a table come into it.
+    // A temporary table cannot leave the session, and no table can come into it.
     let catalog = test.engine.catalog().snapshot();
     let own = catalog.schemas.iter().find(|name| name.starts_with("pg_temp_")).unwrap();
     let into = format!("ALTER TABLE public.sales SET SCHEMA {own}");

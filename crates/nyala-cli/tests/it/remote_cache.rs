@@ -31,7 +31,7 @@ fn with_table(s3: &S3, data_dir: &Path, further: &[(&str, &str)]) -> Server {
     server
 }
 
-/// The sum of all metrics whose names begin so.
+/// The sum of all metrics whose names begin with `name`.
 fn metric(server: &Server, name: &str) -> u64 {
     let metrics = server.get("/metrics").body;
     let values =
@@ -102,19 +102,19 @@ fn replaced_and_deleted_files_are_never_mixed_with_others() {
     put(&s3, "a.parquet", 0, 300_000);
     put(&s3, "b.parquet", 300_000, 300_000);
     let folder = tempfile::tempdir().unwrap();
-    // Lists are used for ten minutes: the server does not hear of a change before it reads the file.
+    // Listings are used for ten minutes: the server does not hear of a change before it reads the file.
     let server = with_table(&s3, folder.path(), &[("NYALA_CUBES__CHECK_FILES_MS", "600000")]);
     assert_eq!(server.query(SUM), expected(&[(0, 600_000)]));
     warm_up(&server, SUM);
     put(&s3, "b.parquet", 700_000, 300_000);
     assert_eq!(server.query(SUM), expected(&[(0, 600_000)]), "as it was a short time ago");
     server.query("DROP CACHE");
-    // The statement finds out, and begins again.
+    // The statement finds the change while it reads, and begins again.
     assert_eq!(server.query(SUM), expected(&[(0, 300_000), (700_000, 300_000)]));
     put(&s3, "a.parquet", 1000, 5000);
     let now = expected(&[(1000, 5000), (700_000, 300_000)]);
     assert_eq!(server.query_with(SUM, &json!({"nyala.check_files": "on"})), now);
-    // Its own files are seen at once.
+    // Files that the server writes itself are seen at once.
     server.query(&format!("COPY (SELECT 3 AS v, 9 AS w) TO 's3://{BUCKET}/t/c.parquet'"));
     assert_eq!(server.query(SUM), expected(&[(3, 1), (1000, 5000), (700_000, 300_000)]));
 }

@@ -10,7 +10,7 @@ use crate::program::{PATIENCE, eventually};
 use crate::server::{send, statement_request};
 use crate::shared_catalog::Shared;
 
-/// Otherwise the others wait for its connection at each restart.
+/// If a node told its address earlier, the others would wait for its connection at each restart.
 #[test]
 fn a_node_that_starts_tells_its_address_once_it_serves() {
     let shared = Shared::new();
@@ -52,7 +52,7 @@ fn a_node_that_stops_says_so_until_its_last_statement_has_ended() {
     eventually("its end", PATIENCE, || other.query(&state).is_empty());
 }
 
-/// What runs there goes on for a while, and nothing comes to it.
+/// Statements of a node that stops go on for a while, and no new ones come to it.
 #[test]
 fn what_a_node_that_stops_still_runs_is_seen_and_killed() {
     let shared = Shared::new();
@@ -76,7 +76,7 @@ fn what_a_node_that_stops_still_runs_is_seen_and_killed() {
     eventually("a list without it", PATIENCE, || other.query(&state).is_empty());
 }
 
-/// Its last parts end, and new ones go to the others.
+/// The last parts of a stopping executor end, and new parts go to the others.
 #[test]
 fn an_executor_that_is_asked_to_stop_fails_no_query() {
     let mut nodes = Nodes::with_tables(3);
@@ -100,7 +100,7 @@ fn an_executor_that_is_asked_to_stop_fails_no_query() {
     assert_eq!(nodes.coordinator.query(sql), expected);
 }
 
-/// Plans may mean something else to them.
+/// Plans may mean something else to nodes of another version.
 #[test]
 fn nodes_of_another_version_do_no_parts() {
     let nodes = Nodes::with_tables(3);
@@ -136,7 +136,7 @@ fn nodes_of_another_version_do_no_parts() {
     names[1..].iter().for_each(|name| make_older(name));
     eventually("no node does a part", PATIENCE, || place().contains("run version 0.0.9, and this node"));
     assert_eq!(nodes.coordinator.query(sql), expected);
-    // Whole statements are still sent there.
+    // Whole statements are still sent to nodes of another version.
     nodes.executors[0].query("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY)");
     eventually("the table on the coordinator", PATIENCE, || {
         nodes.coordinator.try_query("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING").status == 200

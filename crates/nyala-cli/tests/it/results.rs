@@ -59,7 +59,7 @@ async fn only_what_cuboids_answered_is_given_again_and_only_on_demand() {
     assert_eq!(test.run(&joined).await, [["old"]]);
     test.run("UPDATE names SET name = 'new'").await;
     assert_eq!(test.run(&joined).await, [["new"]]);
-    // Other values, other settings and other catalogs are other questions.
+    // Queries with other values, settings or catalogs do not share an answer.
     let other = "SELECT city, sum(a) FROM f WHERE year = 1994 GROUP BY city";
     assert_ne!(sorted(test.run(SQL).await), sorted(test.run(other).await));
     let before = hits(&test);
@@ -73,7 +73,7 @@ async fn only_what_cuboids_answered_is_given_again_and_only_on_demand() {
     assert_ne!(shown, [["0", "0"]]);
 }
 
-/// However often its shape was asked, so also from a ready plan.
+/// An answer is cached however often its shape was asked, and so also from a cached plan.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_of_ready_plans_are_given_again() {
     let test = TestEngine::new().await;
@@ -117,7 +117,7 @@ async fn ask(session: &Session, sql: &str) -> Result<Vec<Vec<String>>, String> {
     }
 }
 
-/// Also while another role gets the cached answer, and after a REVOKE.
+/// A role without SELECT gets no cached answer, also while another role gets it, and after a REVOKE.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_read_the_table_gets_no_kept_answer() {
     let test = TestEngine::new().await;

@@ -20,7 +20,7 @@ async fn stock() -> TestEngine {
     test
 }
 
-/// Rows in the order they were given back, which is that of INSERT's rows and any order of the others.
+/// Compares the returned rows: those of INSERT come in its order, those of other statements in any order.
 async fn check(test: &TestEngine, sql: &str, expected: &[&[&str]]) {
     assert_eq!(test.run(sql).await, owned(expected), "{sql}");
 }
@@ -134,7 +134,7 @@ async fn a_statement_whose_answer_cannot_be_computed_writes_nothing() {
     }
 }
 
-/// No two clients get the same number, and none is left out.
+/// No two clients draw the same number, and no number is left out.
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_can_be_drawn_by_many_at_once() {
     const CLIENTS: usize = 8;
@@ -192,7 +192,7 @@ async fn updates_take_values_from_other_tables() {
     check(&test, with_others, &[&["2", "1", "7", "milk"]]).await;
     let everything = "UPDATE stock SET n = 2 FROM orders o WHERE item = id AND no = 1 RETURNING *";
     check(&test, everything, &[&["1", "tea", "2", "x", "1", "1", "5"]]).await;
-    // Versions that are only looked at are not given back, and those that are only given back are read.
+    // Versions that only a condition reads are not returned, and versions that only RETURNING names are read.
     let newer =
         "UPDATE stock SET n = 3 FROM orders o WHERE item = id AND no = 1 AND o._version > 0 RETURNING *";
     check(&test, newer, &[&["1", "tea", "3", "x", "1", "1", "5"]]).await;
@@ -228,11 +228,11 @@ async fn deletes_look_at_other_tables() {
     test.error("DELETE FROM stock s USING orders WHERE stock.id = item", ErrorKind::UndefinedColumn, "stock")
         .await;
     test.error("DELETE FROM stock USING nowhere WHERE id = 1", ErrorKind::UndefinedTable, "nowhere").await;
-    // Which of two orders is given back would be chance.
+    // It would be chance which of two orders is returned.
     let either = "DELETE FROM stock USING orders o WHERE item = id AND id = 2 RETURNING no";
     test.error(either, ErrorKind::Data, "with id = 2 meets several").await;
     check(&test, left, &[&["1"], &["2"], &["3"]]).await;
-    // Two orders name row 2, which goes once.
+    // Two orders name row 2, which is deleted once.
     assert_eq!(tag("DELETE FROM stock AS s USING orders o WHERE o.item = s.id AND o.n = 7").await.1, 1);
     check(&test, left, &[&["1"], &["3"]]).await;
     let joined = "DELETE FROM stock USING orders o JOIN orders p ON p.no = o.no, (SELECT 1 AS one) \
@@ -300,7 +300,7 @@ async fn what_is_given_back_is_what_a_map_would_give() {
                 (format!("INSERT INTO t VALUES {} RETURNING k, v", values.join(", ")), rows)
             }
             2 => {
-                // Each row meets the row of the next key, if there is one, as it was before.
+                // Each row gets the value that the row of the next key had before, if there is one.
                 let next = model.clone();
                 let mut changed = Vec::new();
                 for (k, v) in model.range_mut(from..) {
@@ -315,7 +315,7 @@ async fn what_is_given_back_is_what_a_map_would_give() {
                 (sql, changed)
             }
             3 => {
-                // Each row that the row of the next key is greater than.
+                // The rows whose next row has a greater value are deleted.
                 let all = model.clone();
                 let goes = |k: i64, v: i64| k >= from && all.get(&(k + 1)).is_some_and(|other| *other > v);
                 let gone = all.iter().map(|(k, v)| (*k, *v)).filter(|(k, v)| goes(*k, *v)).collect();

@@ -281,7 +281,7 @@ async fn cells_that_are_groups_are_finished_where_they_stand() {
         format!("SELECT {calls} FROM {ALL} GROUP BY ROLLUP (country, category)"),
         format!("SELECT category, {calls} FROM {ALL} WHERE country IN ('NO', 'DE') GROUP BY category"),
         format!("SELECT category, {calls} FROM {ALL} WHERE upper(country) = 'NO' GROUP BY category"),
-        // The only group is there even if no cell is.
+        // The only group is there even if it has no cell.
         format!("SELECT {calls} FROM {ALL} WHERE country = 'XX' AND category = 'tea'"),
     ] {
         test.check_hit(&query).await;

@@ -23,7 +23,7 @@ async fn left_joins_that_are_inner_joins() {
     ))
     .await;
     let left = "FROM sales LEFT JOIN shop ON shop = shop_id";
-    // Every sale has its shop, as the build saw.
+    // The build saw that every sale has its shop.
     test.check_hit(&format!("SELECT country, sum(quantity) {left} GROUP BY country")).await;
     test.check_hit(&format!("SELECT count(*) {left} WHERE shop_id = 2")).await;
     // The key is a dimension, so the table can be joined to the cells.
@@ -102,7 +102,7 @@ async fn tables_the_cube_lacks_are_joined_to_its_cells() {
         format!("SELECT DISTINCT union_name, category FROM {ALL} JOIN unions ON land = country"),
         format!("SELECT category, union_name, {calls} FROM {ALL}, unions WHERE upper(land) = country GROUP BY CUBE (category, union_name)"),
         format!("SELECT {calls} FROM {ALL} JOIN unions ON land < country OR union_name = category"),
-        // Columns of the cube's own table that are no dimensions, by its key, which is one.
+        // Columns of the cube's own table that are no dimensions are joined by its key, which is one.
         "SELECT city, sum(quantity) FROM sales JOIN shop ON shop = shop_id GROUP BY city".to_owned(),
         "SELECT count(*) FROM sales JOIN shop ON shop_id = shop WHERE city LIKE 'O%' AND country = 'NO'".to_owned(),
         "SELECT b.city, count(*) FROM sales JOIN shop a ON shop = a.shop_id JOIN shop b ON a.shop_id < b.shop_id GROUP BY 1".to_owned(),
@@ -277,7 +277,7 @@ async fn timestamps_of_any_unit_and_zone() {
         for bound in ["'2022-03-01'", "'2022-10-30 00:00:00'", "TIMESTAMP '2022-05-05 00:00:00'"] {
             for aligned in [format!("{column} >= {bound}"), format!("{bound} > {column}")] {
                 let query = format!("SELECT count(*) FROM events WHERE {aligned}");
-                // A zone's clock can show one time twice.
+                // The clock of a time zone can show one time twice.
                 match column {
                     "at" => test.check_hit(&query).await,
                     _ => test.check_miss(&query, "not computable").await,
@@ -297,7 +297,7 @@ async fn timestamps_of_any_unit_and_zone() {
     }
 }
 
-/// So many cells that they are merged in parallel before they are finished.
+/// There are so many cells that they are merged in parallel before they are finished.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_cells_are_merged_in_parallel() {
     let test = TestEngine::new().await;

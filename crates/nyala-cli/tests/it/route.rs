@@ -54,7 +54,7 @@ fn an_answer_tells_its_route() {
     }
     let preparing = |answer: &Value| answer["route"]["phases_us"]["preparing"].as_u64().unwrap();
     assert!(preparing(&first) > 0, "{first}");
-    // Without it nothing is told, and the next ones run a plan that is ready.
+    // Without `route` the answer tells nothing of it, and later statements run a cached plan.
     assert!(ask(&server, BY_CITY, &json!({})).get("route").is_none());
     eventually("a ready plan", PATIENCE, || {
         let again = ask(&server, BY_CITY, &wanted);
@@ -69,7 +69,7 @@ fn an_answer_tells_its_route() {
     let reasons = missed["route"]["aggregations"][0]["other_cubes"].to_string();
     assert!(reasons.contains("public.cities") && reasons.contains("day"), "{reasons}");
 
-    // No other format has a place for it.
+    // Other formats have no place for the route.
     let accept = "accept: text/csv\r\n";
     let refused = server.post_with(&json!({"sql": BY_CITY, "route": true}).to_string(), accept);
     assert!(refused.status == 400 && refused.body.contains("`route` needs"), "{}", refused.body);
@@ -84,7 +84,7 @@ fn an_answer_of_some_rows_tells_whether_there_are_more() {
         assert_eq!((&answer["row_count"], &answer["more"]), (&json!(rows), &json!(more)), "{most}");
     }
     assert!(ask(&server, BY_CITY, &json!({})).get("more").is_none());
-    // One that would never end by itself ends, and has not failed.
+    // A query that would never end by itself ends after the wanted rows, and has not failed.
     let endless = "SELECT a.v FROM generate_series(1, 100000000) a(v), generate_series(1, 100000000) b(v)";
     let answer = ask(&server, endless, &json!({ "max_rows": 10_000 }));
     assert_eq!((&answer["row_count"], &answer["more"]), (&json!(10_000), &json!(true)));
@@ -114,7 +114,7 @@ fn a_statement_is_found_by_its_number() {
     assert!(unknown.status == 404 && unknown.body.contains("999999999"), "{}", unknown.body);
     assert_eq!(server.get("/api/v1/queries/x").status, 400);
 
-    // While it runs, it tells how far it is.
+    // A running statement tells its progress.
     let long = "SELECT count(*) FROM sales a, sales b, sales c, generate_series(1, 100000) d(v) WHERE a.price + b.price + c.price = d.v";
     std::thread::scope(|scope| {
         scope.spawn(|| server.try_query(long));

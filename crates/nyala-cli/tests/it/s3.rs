@@ -84,7 +84,7 @@ fn a_cube_over_objects_answers_until_they_are_replaced() {
     server.query("BUILD CUBE ssb");
     check_answers(&server);
 
-    // Other objects under the same names.
+    // Other objects get the same names.
     s3.generate("0.02", &["--overwrite"]);
     let checked = json!({"nyala.check_files": "on"});
     for (name, sql) in queries() {
@@ -99,7 +99,7 @@ fn a_cube_over_objects_answers_until_they_are_replaced() {
     check_answers(&server);
 }
 
-/// S3 says so when a connection was idle for too long. The client takes it for final.
+/// S3 answers so when a connection was idle for too long. The client takes this error for final.
 const TIMED_OUT: &str =
     "<Error><Code>RequestTimeout</Code><Message>Idle connections will be closed.</Message></Error>";
 
@@ -111,7 +111,7 @@ fn a_store_that_fails_for_a_moment_delays_a_build_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let mut variables = s3.variables().to_vec();
     variables[0].1 = &proxy.url;
-    // Otherwise the second build would find all rows there.
+    // With a cache, the second build would find all rows there.
     variables.push(("NYALA_STORAGE__CACHE__ENABLED", "false"));
     let server = Server::start_with(folder.path(), &variables);
     let benchmark =
@@ -141,11 +141,11 @@ fn a_store_that_fails_for_a_moment_delays_a_build_and_nothing_else() {
     }
 }
 
-/// Hands requests on to a store, except for one, or for all.
+/// Passes requests on to a store, except for one request, or for all.
 pub struct Proxy {
     pub url: String,
-    /// How many requests for rows of the fact table are handed on before one is answered with an error, and one
-    /// more; 0 when all are.
+    /// One more than the requests for rows of the fact table that are passed on before one is answered with an error; 0 when all are
+    /// passed on.
     armed: Arc<AtomicUsize>,
     /// Whether no request is answered.
     closed: Arc<AtomicBool>,
@@ -161,14 +161,14 @@ impl Proxy {
         std::thread::spawn(move || {
             for client in listener.incoming().flatten().filter(|_| !is_closed.load(Ordering::SeqCst)) {
                 let counter = Arc::clone(&counter);
-                // A client that goes away in between is no trouble of this test.
+                // A client that leaves in between is no failure of this test.
                 std::thread::spawn(move || hand_on(client, store, &counter).ok());
             }
         });
         Self { url, armed, closed }
     }
 
-    /// From now on no request is answered, or each is.
+    /// Leaves all requests unanswered from now on, or answers them again.
     pub fn close(&self, closed: bool) {
         self.closed.store(closed, Ordering::SeqCst);
     }

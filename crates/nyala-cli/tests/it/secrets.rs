@@ -68,11 +68,11 @@ fn secrets_are_in_no_log_and_no_list() {
         psql(&server, &[sql]);
         psql(&server, &["SELECT 1", sql, "SELECT 2"]);
     }
-    // A body that is no request.
+    // The bodies are no requests.
     server.post("{\"sql\": \"SELECT 1\", \"password\": \"hunter2\"}");
     server.post("{\"sql\": \"ALTER USER ann PASSWORD 'hunter2'\"");
     for table in ["query_log", "queries", "stuck", "query_history", "tasks"] {
-        // By a name that is no secret: the question is among the rows.
+        // The text of this query is among the rows, and has no secret in it.
         let rows = server.query(&format!("SELECT * FROM system.{table}"));
         let shown = rows.iter().flatten().find(|value| value.contains(SECRET));
         assert_eq!(shown, None, "system.{table}");

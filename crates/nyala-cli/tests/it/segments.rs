@@ -114,7 +114,7 @@ async fn the_bounds_of_ranges_are_columns() {
     test.run("BUILD CUBE c").await;
     let march = [MARCH, "2024-03-01", "2024-04-01"];
     assert_eq!(bounds("c").await, [january, february, march, ["null", "NULL", "NULL"]]);
-    // They are what a statement over the range takes.
+    // A statement over the range takes these bounds.
     let [_, from, to] = february;
     test.run(&format!("REFRESH CUBE c FROM '{from}' TO '{to}'")).await;
     test.run("CREATE CUBE w AS SELECT shop, count(*) FROM sales GROUP BY shop").await;
@@ -201,7 +201,7 @@ async fn files_that_change_make_their_segments_stale() {
     let ready = ranges(&[(JANUARY, "ready"), (FEBRUARY, "ready"), (MARCH, "ready")]);
     assert_eq!(segments(&test).await, ready);
     check_all(&test).await;
-    // A file that is replaced under the same name, and one that is gone.
+    // A file is replaced under the same name, and another one is gone.
     write_parquet(&test.path("sales/part-0.parquet"), &[days(0, 61, false)]);
     std::fs::remove_file(test.path("sales/c.parquet")).unwrap();
     check_all(&test).await;

@@ -15,9 +15,9 @@ pub struct Server {
     pub process: Running,
     pub postgres: SocketAddr,
     pub http: SocketAddr,
-    /// Where Flight SQL clients connect, if they can.
+    /// The address for Flight SQL clients, if the door is open.
     pub flight: Option<SocketAddr>,
-    /// The port of its own of Kylin's API, if it has one.
+    /// The address of Kylin's API alone, if it has a port of its own.
     pub kylin: Option<SocketAddr>,
     _folder: Option<TempDir>,
 }
@@ -65,7 +65,7 @@ impl Server {
         Self { process, postgres, http, flight, kylin, _folder: None }
     }
 
-    /// Where PostgreSQL clients connect.
+    /// The URL for PostgreSQL clients.
     pub fn url(&self) -> String {
         format!("postgres://tester@{}/nyala", self.postgres)
     }
@@ -92,7 +92,7 @@ impl Server {
         exchange(self.http, &post_request(body))
     }
 
-    /// The same with further header lines.
+    /// Sends a body to the query endpoint, with further header lines.
     pub fn post_with(&self, body: &str, headers: &str) -> Response {
         let request = String::from_utf8(post_request(body)).unwrap();
         exchange(self.http, request.replacen("\r\n", &format!("\r\n{headers}"), 1).as_bytes())

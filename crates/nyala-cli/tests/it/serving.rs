@@ -11,9 +11,9 @@ use nyala_model::config::{Config, GroupConfig};
 use crate::batch;
 use crate::harness::TestEngine;
 
-/// Would take hours; its first rows come at once, and there are more than any test reads.
+/// A query that would take hours; its first rows come at once, and there are more than any test reads.
 const ENDLESS: &str = "SELECT a.n + b.n + c.n FROM big a, big b, big c";
-/// Would take hours and gives its only row at the end.
+/// A query that would take hours and gives its only row at the end.
 const HEAVY: &str = "SELECT count(*) FROM big a, big b, big c WHERE a.n + b.n + c.n > 7";
 
 /// Compares more pairs of rows than a short query does, for a moment.
@@ -47,7 +47,7 @@ async fn value(test: &TestEngine, sql: &str) -> String {
 
 /// Waits until `sql` gives `wanted`.
 async fn until(test: &TestEngine, sql: &str, wanted: &str) {
-    // Each question is logged itself, and the log keeps 2,000 statements.
+    // Each question of this loop is logged, and the log keeps 2,000 statements.
     for pause in (1..1500).map(|round: u64| round.min(60)) {
         if value(test, sql).await == wanted {
             return;
@@ -209,7 +209,7 @@ async fn a_killed_query_ends_and_is_logged_as_such() {
     until(&test, &logged, "killed").await;
     until(&test, RUNNING, "0").await;
     test.error(&format!("KILL QUERY {id}"), ErrorKind::UndefinedObject, "no query").await;
-    // Its session goes on.
+    // The session of the killed query goes on.
     assert_eq!(rows(&other, "SELECT 1").await.unwrap().collect().await.unwrap().len(), 1);
 }
 
@@ -253,13 +253,13 @@ async fn the_log_tells_how_statements_ended() {
     until(&test, &ended("INSERT INTO noted VALUES"), "finished").await;
     until(&test, &ended("CREATE LIVE TABLE noted"), "finished").await;
     until(&test, &ended("INSERT INTO noted SELECT"), "failed").await;
-    // Also if all rows were read before it failed; rows that are read to be written do not count as returned.
+    // A statement may fail after all rows were read; rows that are read to be written do not count as returned.
     let given = test.engine.stats().rows_returned;
     let returning = "INSERT INTO noted SELECT n, n + 1 FROM big RETURNING 1 / (n - n) AS too_late";
     assert!(test.try_run(returning).await.is_err());
     assert_eq!(test.engine.stats().rows_returned, given);
     until(&test, &ended("too_late"), "failed").await;
-    // So do statements that cannot be planned or parsed; possible passwords are masked.
+    // Statements that cannot be planned or parsed end as failed, too; possible passwords are masked.
     for failing in
         ["SELECT absent FROM noted", "SELEC 7", "CREATE ROLE someone LOGIN PASSWORD 'open sesame' NOW"]
     {
@@ -329,7 +329,7 @@ async fn a_query_keeps_to_the_memory_of_its_group() {
     assert_eq!(value(&test, "SELECT sum(n) FROM big").await, "199990000");
 }
 
-/// `NYALA_CANCELS` says how many; each is cancelled, killed, dropped or timed out at a random moment.
+/// `NYALA_CANCELS` says how many queries there are; each is cancelled, killed, dropped or timed out at a random moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_ends_a_query_frees_all_it_held() {
     let test = engine(|config| config.query.memory_limit_bytes = 64 << 20).await;
@@ -461,7 +461,7 @@ async fn queries_that_spill_what_is_on_its_way_end() {
             "SELECT count(*), sum(c) FROM (SELECT t, count(*) c FROM texts GROUP BY t)",
         ] {
             for _ in 0..4 {
-                // Many of them need more memory, and say so.
+                // Many of the queries need more memory, and say so.
                 let ended = tokio::time::timeout(Duration::from_secs(60), test.try_run(sql)).await;
                 match ended.unwrap_or_else(|_| panic!("{sql} goes on for ever with {mib} MiB")) {
                     Ok(rows) => assert_eq!(rows[0][1], "400000", "{sql}"),
@@ -484,7 +484,7 @@ async fn a_query_that_spills_too_much_is_told_which_limit_it_met() {
     freed(&test).await;
 }
 
-/// Operators would ask for terabytes before the first row, which ends the process.
+/// With such sizes, operators would ask for terabytes before the first row, which ends the process.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_sets_sizes_that_end_the_server() {
     let test = engine(|_| ()).await;

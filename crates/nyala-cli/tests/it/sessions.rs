@@ -82,7 +82,7 @@ async fn an_ended_session_answers_nothing_that_its_client_sent_before() {
     let server = Server::empty(&[]);
     let (client, _) = connect(&server).await;
     let end = format!("SELECT pg_terminate_backend({})", process_id(&client).await);
-    // Both are sent before either is answered.
+    // Both statements are sent before either is answered.
     let (_, after) = tokio::join!(client.simple_query(&end), client.simple_query("SELECT 1"));
     assert!(after.is_err(), "{after:?}");
 }

@@ -135,7 +135,7 @@ async fn connects(server: &Server, name: &str, value: &str) -> Result<(), tokio_
     connection.await.unwrap()
 }
 
-/// Every list of settings is the same, and documented.
+/// All lists of settings agree, and every setting is documented.
 #[test]
 fn every_setting_is_shown_everywhere_and_documented() {
     let server = Server::empty(&[]);

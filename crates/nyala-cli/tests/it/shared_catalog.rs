@@ -43,7 +43,7 @@ impl Shared {
         self.serve_folder(tempfile::tempdir().unwrap(), more)
     }
 
-    /// The node of a data folder.
+    /// A node over this data folder.
     pub fn serve_folder(&self, folder: TempDir, more: &[(&str, &str)]) -> Node {
         let mut variables = self.variables();
         variables.extend(more);
@@ -82,17 +82,17 @@ pub struct Node {
 }
 
 impl Node {
-    /// Sends its process a signal.
+    /// Sends a signal to the node's process.
     pub fn signal(&mut self, name: &str) {
         self.server.process.signal(name);
     }
 
-    /// Waits for its end, after it was asked to stop.
+    /// Waits for the end of a node that was asked to stop.
     pub fn finish(self) -> Finished {
         self.server.finish(PATIENCE)
     }
 
-    /// Ends it at once; returns its data folder.
+    /// Kills the node; returns its data folder.
     pub fn kill(self) -> TempDir {
         drop(self.server);
         self.folder
@@ -121,7 +121,7 @@ fn what_one_node_does_the_others_know() {
         other.query("SELECT schema_name FROM information_schema.schemata WHERE schema_name = 'mart'").len()
             == 1
     });
-    // Both change the catalog: neither works on what the other has replaced.
+    // Both nodes change the catalog: neither works on a version that the other has replaced.
     other.query("CREATE SCHEMA stage");
     let refused = one.try_query("CREATE SCHEMA stage");
     assert!(refused.body.contains("schema `stage` already exists"), "{}", refused.body);
@@ -134,7 +134,7 @@ fn what_one_node_does_the_others_know() {
     assert_eq!(other.query(SUM), one.query_tables(SUM));
     one.query("ALTER CUBE c SET (answers = off)");
     eventually("the cube is off on the other node", PATIENCE, || !is_answered_from_cube(&other));
-    // The right to alter it is given back behind the statement.
+    // The lease of the cube is released after the statement.
     eventually("the other node switches it on", PATIENCE, || {
         other.try_query("ALTER CUBE c SET (answers = on)").status == 200
     });
@@ -143,7 +143,7 @@ fn what_one_node_does_the_others_know() {
     assert_eq!(jobs[0][3], "done", "{jobs:?}");
     let nodes = other.query("SELECT state, count(*) FROM system.nodes GROUP BY state");
     assert_eq!(nodes, [["serving", "2"]]);
-    // What one asked, the other gives advice for.
+    // The history of one node's queries reaches the other one, for its advice.
     one.query("SELECT e, max(v) FROM t GROUP BY e");
     eventually("the other's query history", PATIENCE, || {
         let history = other.query("SHOW QUERY HISTORY");
@@ -197,7 +197,7 @@ fn a_build_of_a_node_that_died_is_made_by_another() {
     eventually("the cube on the other node", PATIENCE, || other.query("SHOW CUBES").len() == 1);
     let address = one.http;
     let building = std::thread::spawn(move || {
-        // The node dies meanwhile.
+        // The node is killed while it builds.
         let request = "{\"sql\": \"BUILD CUBE c\"}";
         let head = format!(
             "POST /api/v1/query HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
@@ -223,13 +223,13 @@ fn a_build_of_a_node_that_died_is_made_by_another() {
     assert_eq!(other.query("SELECT state FROM system.jobs"), [["running"]]);
     let refused = other.try_query("BUILD CUBE c");
     assert!(refused.body.contains("is being built or altered on another node"), "{}", refused.body);
-    // As if the time of the lease were over, and that of the node.
+    // Ends the leases, as if their time were over.
     shared.in_catalog("UPDATE nyala.leases SET until = clock_timestamp() - interval '1 s'");
     other.query("BUILD CUBE c");
     assert!(is_answered_from_cube(&other));
     assert_eq!(other.query(SUM), other.query_tables(SUM));
     assert_eq!(other.query("SELECT state, count(*) FROM system.segments GROUP BY state"), [["ready", "1"]]);
-    // Another node comes in the same moment, and stays: as many nodes are there as before.
+    // Another node comes in the same moment, and stays: the number of nodes does not change.
     shared.in_catalog(
         "WITH dead AS (UPDATE nyala.nodes SET beat_at = beat_at - interval '5 min' \
          WHERE beat_at < clock_timestamp() - interval '3 s' RETURNING body) \
@@ -254,7 +254,7 @@ fn a_copied_data_folder_makes_no_second_node_of_one_name() {
     eventually("the process that started first gives way", PATIENCE, || has_given_way(&one));
     assert_eq!(one.get("/readyz").status, 503);
     assert_eq!(copy.query("SELECT count(*) FROM system.nodes"), [["1"]]);
-    // Its next start is the later one.
+    // With its next start, the first node is the later one.
     let one = shared.serve_folder(one.kill(), &[]);
     eventually("the copy gives way", PATIENCE, || has_given_way(&copy));
     one.query("CREATE SCHEMA mart");
@@ -296,7 +296,7 @@ fn a_database_that_outgrew_its_machine_gets_further_nodes() {
     check_no_place_of_others(&shared, &folder.path().join("none"));
 }
 
-/// A node that keeps cuboids elsewhere would not find those that there are.
+/// A node with another place of cuboids would not find the existing ones.
 fn check_no_place_of_others(shared: &Shared, data_dir: &Path) {
     let mut command = nyala(&["serve", "--http-listen", "127.0.0.1:0", "--postgres-listen", "127.0.0.1:0"]);
     command.arg("--data-dir").arg(data_dir).envs(shared.variables());

@@ -27,14 +27,14 @@ fn definition(test: &TestEngine, schema: &str, cube: &str) -> CubeDefinition {
     snapshot.cubes[&QualifiedName::new(schema, cube)].definition.clone()
 }
 
-/// All that a definition says; the numbers of measures and the spelling of its SELECT may differ.
+/// The contents of a definition; the numbers of measures and the spelling of its SELECT may differ.
 fn meaning(definition: &CubeDefinition) -> String {
     let CubeDefinition { sources, dimensions, measures, grouping_sets, partition, options, .. } = definition;
     let measures: Vec<&str> = measures.iter().map(|measure| measure.expression.as_str()).collect();
     format!("{sources:?} {dimensions:?} {measures:?} {grouping_sets:?} {partition:?} {options:?}")
 }
 
-/// Drops a cube of the session's schema, and makes it again in a session with another one. Gives the statement.
+/// Drops a cube of the session's schema, and makes it again in a session with another schema. Gives the statement.
 async fn made_again(test: &TestEngine, schema: &str, cube: &str) -> String {
     let shown = test.run(&format!("SHOW CREATE CUBE \"{cube}\"")).await.remove(0);
     assert_eq!(shown[..2], [schema, cube]);

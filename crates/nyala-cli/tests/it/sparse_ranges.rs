@@ -87,7 +87,7 @@ async fn sentinels_are_two_segments_and_the_gaps_between_have_no_files() {
     test.check_hit("SELECT count(*) FROM sales WHERE day >= DATE '2024-02-01'").await;
     test.run("BUILD CUBE c").await;
     assert_eq!(segments(&test).await, expected, "there was nothing to do");
-    // Rows come where there were none.
+    // Rows are added where there were none.
     write_parquet(&test.path("sales/more.parquet"), &[rows(&[Some(DAY + 100), Some(DAY + 100)])]);
     check_all(&test).await;
     test.run("BUILD CUBE c").await;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::server::Server;
 
-/// A statement that takes longer has found a hole.
+/// Longest time of a statement: one that takes longer has found a hole.
 const TIMEOUT_MS: &str = "60000";
 
 fn server() -> Server {
@@ -15,7 +15,7 @@ fn server() -> Server {
     ])
 }
 
-/// Statements that must be refused, with these words.
+/// Checks that statements are refused, with these words.
 fn check_refused(server: &Server, bombs: &[(String, &str)]) {
     for (sql, words) in bombs {
         let response = server.post(&json!({ "sql": sql }).to_string());
@@ -25,7 +25,7 @@ fn check_refused(server: &Server, bombs: &[(String, &str)]) {
     server.check_alive("refusals");
 }
 
-/// Each must end: with an answer, or with an error that is no fault of the server.
+/// Checks that statements end: with an answer, or with an error that is no fault of the server.
 fn check_ends(server: &Server, texts: &[String]) {
     for sql in texts {
         let response = server.post(&json!({ "sql": sql }).to_string());

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::program::{nyala, run};
 use crate::server::rows_of;
 
-/// Generated files, deleted with this value.
+/// Generated files, deleted when this is dropped.
 pub struct Star {
     folder: TempDir,
 }

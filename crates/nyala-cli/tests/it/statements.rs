@@ -12,7 +12,7 @@ use nyala_engine::{Answer, ErrorKind};
 use crate::batch;
 use crate::harness::{TestEngine, parsed, rows_of, sorted, write_parquet};
 
-/// As pandas writes categories: the file tells that its columns were dictionaries in memory.
+/// pandas writes categories like this: the file tells that its columns were dictionaries in memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn columns_that_were_dictionaries_are_what_their_values_are() {
     let test = TestEngine::new().await;
@@ -309,7 +309,7 @@ async fn the_stricter_of_two_conditions_wins_whichever_side_the_constant_is_on()
     }
 }
 
-/// Names and types alone take seconds: each query of the list uses the one before twice.
+/// A statement whose names and types alone take seconds: each query of WITH uses the one before twice.
 fn slow_to_prepare() -> String {
     let mut sql = "WITH c0 AS (SELECT 1 AS a, 2 AS b)".to_owned();
     for level in 1..18 {

@@ -56,7 +56,7 @@ const MEASURES: &[&str] = &[
     "sum(quantity) FILTER (WHERE price > 3)",
 ];
 
-/// Aliased, since DataFusion names `sum(CAST(x AS …))` like `sum(x)`.
+/// The calls with aliases, since DataFusion names `sum(CAST(x AS …))` like `sum(x)`.
 fn select_list() -> String {
     let items: Vec<String> = MEASURES.iter().enumerate().map(|(i, m)| format!("{m} AS v{i}")).collect();
     items.join(", ")
@@ -88,7 +88,7 @@ fn digest(measure: &str) -> bool {
     measure.starts_with("approx_percentile") || measure.starts_with("approx_median")
 }
 
-/// Each of them must also be answered from its states.
+/// Each aggregate must also be answered from its states.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_supported_aggregate_answers_from_its_states() {
     let test = shop_star().await;

@@ -12,7 +12,7 @@ use crate::program::PATIENCE;
 
 const SUM: &str = "SELECT shop, sum(amount) FROM sales WHERE shop > 2 GROUP BY shop";
 const REASON: &str = "it is switched off; run ALTER CUBE public.c SET (answers = on)";
-/// Of a cube that could not answer if it were on.
+/// The reason of a cube that could not answer if it were on.
 const UNFIT: &str = "cube `public.c` not used: it is switched off, and could not answer: ";
 
 fn rows(from: i64, to: i64) -> RecordBatch {
@@ -74,7 +74,7 @@ async fn a_cube_is_switched_while_it_is_built() {
     test.run("BUILD CUBE c").await;
     let job = async || test.run("SHOW JOBS").await.remove(0).remove(3);
     for (answers, other) in [("off", "on"), ("on", "off")] {
-        // Once in a while the build has ended before the switch is made.
+        // Once in a while the build has ended before the switch is made: then another one is begun.
         loop {
             test.run("REFRESH CUBE c WITH (wait = off)").await;
             test.run(&format!("ALTER CUBE c SET (answers = {answers})")).await;

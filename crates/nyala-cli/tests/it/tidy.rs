@@ -14,7 +14,7 @@ use workspace::{File, find_word, line_of, names_after};
 /// Largest file that may be tracked. Data is generated, not stored.
 const MAX_FILE_BYTES: u64 = 1_000_000;
 
-/// Names, and the names that each may use.
+/// Crates or modules, and those that each may use.
 type Floors = &'static [(&'static str, &'static [&'static str])];
 
 /// Which of our crates each crate may use.
@@ -122,7 +122,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("pgwire", &["server", "pg"]),
 ];
 
-/// A system call that no safe library has.
+/// The only file with `unsafe`: a system call that no safe library has.
 const UNSAFE: &str = "crates/nyala-runtime/src/threads/slice.rs";
 
 type Rule = fn(&[File]) -> Vec<String>;
@@ -165,7 +165,7 @@ fn allowed_by<'a>(table: &[(&str, &'a [&'a str])], name: &str) -> Option<&'a [&'
 
 fn crates_keep_to_their_floors(files: &[File]) -> Vec<String> {
     let mut broken = Vec::new();
-    // Only code: a README in a crate's folder may name crates above it.
+    // Only code counts: a README in a crate's folder may name crates above it.
     let is_code =
         |file: &&File| file.is("rs") && file.in_src().is_some() || file.path.ends_with("Cargo.toml");
     for file in files.iter().filter(is_code) {
@@ -217,7 +217,7 @@ fn arrows_up(file: &File, path: &str, modules: Floors) -> Vec<String> {
     arrows_up_from(file, path, "crate", modules)
 }
 
-/// The same for the modules of `root`, where the file is at `path`.
+/// The modules of `root` above its floor that a file uses; the file is at `path`.
 fn arrows_up_from(file: &File, path: &str, root: &str, modules: &[(&str, &[&str])]) -> Vec<String> {
     let own = path.split('/').next().unwrap_or(path).trim_end_matches(".rs");
     let Some(allowed) = allowed_by(modules, own) else {
@@ -319,7 +319,7 @@ fn crates_inherit_the_lints(files: &[File]) -> Vec<String> {
     manifests.filter(|file| !inherits(file)).map(|file| complaint(file, 0, "", what)).collect()
 }
 
-/// A panic ends its statement, and not the process with all others.
+/// A panic must end its statement, and not the process with all others.
 fn panics_unwind(files: &[File]) -> Vec<String> {
     let manifests = files.iter().filter(|file| file.path.ends_with(".toml"));
     let what = "a panic would end the process, with the statements of all clients";
@@ -402,7 +402,7 @@ fn links(line: &str) -> Vec<&str> {
     files.filter_map(|target| target.split('#').next()).filter(|target| !target.is_empty()).collect()
 }
 
-/// `target`, as written in the file at `path`, from the root.
+/// The path from the root of `target`, a link in the file at `path`.
 fn resolve(path: &str, target: &str) -> String {
     let mut parts: Vec<&str> = path.split('/').collect();
     parts.pop();

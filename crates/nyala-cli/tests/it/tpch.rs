@@ -54,9 +54,9 @@ fn served(folder: &Path, scale: &str) -> Server {
 struct Line {
     name: String,
     sql: String,
-    /// The cubes that answer, for each of its aggregations that one answers.
+    /// The cubes that answer aggregations of the query.
     cubes: BTreeSet<String>,
-    /// Why some aggregation is left to the tables, in the words of EXPLAIN.
+    /// Why some aggregations are left to the tables, in the words of EXPLAIN.
     reasons: Vec<String>,
 }
 

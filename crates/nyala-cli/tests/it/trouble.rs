@@ -41,7 +41,7 @@ fn cube(test: &TestEngine) -> Arc<CubeEntry> {
     Arc::clone(test.engine.catalog().snapshot().cubes.values().next().unwrap())
 }
 
-/// Every change of the catalog by a statement opens its newest snapshot.
+/// Has the engine open the newest snapshot of the catalog, as every statement does that changes it.
 async fn reopen_snapshot(test: &TestEngine) {
     test.run("CREATE SCHEMA other").await;
 }
@@ -124,7 +124,7 @@ async fn a_state_of_an_unknown_layout_ends_in_an_error_that_names_it() {
     test.check_hit(DISTINCT).await;
 }
 
-/// The same file under another name, with an unknown version of states.
+/// Copies the file under another name, with an unknown version of states.
 fn tampered(folder: &Path, file: &CuboidFile) -> CuboidFile {
     let read = std::fs::File::open(folder.join(&file.name)).unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(read).unwrap().build().unwrap();
@@ -218,7 +218,7 @@ async fn a_source_that_is_gone_or_something_else_after_a_build_is_never_answered
     test.check_hit(SUM).await;
 }
 
-/// At once, as a program that writes files does it.
+/// Replaces a file at once, as a program does that writes files.
 fn replace(with: &Path, file: &Path) {
     let beside: PathBuf = file.with_extension("new");
     std::fs::copy(with, &beside).unwrap();
@@ -251,7 +251,7 @@ async fn a_rebuild_on_the_heels_of_a_failed_build_keeps_its_files() {
         }
     }
     assert!(caught > 0, "no build was caught between two cuboids");
-    // The deletions are over by then.
+    // The deletions are over after this time.
     tokio::time::sleep(Duration::from_secs(2)).await;
     reopen_snapshot(&test).await;
     let findings = test.run("CHECK CUBE c SAMPLE 12").await;

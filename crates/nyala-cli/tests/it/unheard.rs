@@ -14,7 +14,7 @@ struct Ended(Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        // Both fail if the process has already ended, which is fine.
+        // Both calls fail if the process has already ended, which is fine.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -49,7 +49,7 @@ fn a_server_goes_on_when_nobody_reads_its_output_any_more() {
     assert!(server.0.try_wait().unwrap().is_none(), "it has ended");
 }
 
-/// A server that lets clients in and then says no more, as one that was stopped or lost its network.
+/// The server lets clients in and then says no more, as one that was stopped or lost its network.
 #[test]
 fn a_client_can_leave_a_server_that_does_not_answer() {
     let door = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -68,7 +68,7 @@ fn a_client_can_leave_a_server_that_does_not_answer() {
     // The client asks to cancel, and the server does not answer that either.
     let (_canceling, _) = door.accept().unwrap();
     eventually("it ends", PATIENCE, || {
-        // It may end meanwhile: then there is no process to signal.
+        // The client may end meanwhile: then there is no process to signal.
         let id = client.id().to_string();
         let signaled = client.is_running()
             && Command::new("sh").args(["-c", "kill -s INT \"$1\"", "sh", &id]).status().is_ok();
@@ -79,7 +79,7 @@ fn a_client_can_leave_a_server_that_does_not_answer() {
     assert!(finished.stderr.contains("cancelled, but has not ended"), "{finished:?}");
 }
 
-/// Without a check both would wait for each other: the server for rows, which `nyala sql` cannot send.
+/// Without a check client and server would wait for each other: the server for rows, which `nyala sql` cannot send.
 #[test]
 fn a_copy_that_waits_for_rows_is_ended_and_the_next_step_is_told() {
     let server = Server::empty(&[]);
@@ -101,7 +101,7 @@ fn read_until(socket: &mut TcpStream, words: &[u8]) {
     }
 }
 
-/// A mistaken folder would be served as an empty database.
+/// A folder whose name is misread would be served as an empty database.
 #[test]
 fn a_variable_that_cannot_be_read_is_told() {
     let refused = try_run(nyala(&["config"]).env("NYALA_DATA_DIR", OsStr::from_bytes(b"/data/\xff")));

@@ -1,4 +1,4 @@
-//! Builds that nobody waits for: the answer is the job's number, and the job goes on without its client.
+//! Builds in the background: the answer is the job's number, and the job goes on without its client.
 
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ fn job(server: &Server, number: &str) -> Value {
     serde_json::from_str(&response.body).unwrap()
 }
 
-/// Begins a job, whose client goes away with the answer.
+/// Begins a job in the background; gives its number.
 fn begin(server: &Server, sql: &str) -> String {
     let rows = server.query(sql);
     assert_eq!((rows.len(), rows[0].len()), (1, 1), "{sql}: {rows:?}");
@@ -58,7 +58,7 @@ fn a_build_goes_on_without_its_client() {
 #[test]
 fn a_job_that_nobody_waits_for_is_cancelled() {
     let server = server();
-    // Once in a while it has ended before it is told to.
+    // Once in a while the job has ended before it is cancelled: then another one is begun.
     eventually("a cancelled job", PATIENCE, || {
         let number = begin(&server, "REFRESH CUBE cells WITH (wait = off)");
         let asked = server.delete(&format!("/api/v1/jobs/{number}"));

@@ -35,7 +35,7 @@ fn cube(step: &str, options: &str) -> String {
     )
 }
 
-/// Ranges that are not missing.
+/// Ranges of the segments that are not missing.
 async fn held(test: &TestEngine) -> Vec<String> {
     let rows = test.run("SHOW SEGMENTS").await.into_iter().filter(|row| row[4] != "missing");
     rows.map(|row| row[3].clone()).collect()
@@ -65,7 +65,7 @@ async fn old_segments_go_and_their_rows_still_answer() {
     let report = test.explain(STATEMENT).await;
     assert!(report.contains("segments: 3") && report.contains("day 2024-01-01 to 2024-09-30"), "{report}");
     check_all(&test).await;
-    // Nothing is missing that the cube would keep.
+    // A build finds nothing missing that the cube would keep.
     test.run("BUILD CUBE c").await;
     assert_eq!(held(&test).await, last);
     let refused = "lies before 2024-10-01, from which the cube keeps segments";
@@ -88,7 +88,7 @@ async fn neighbours_are_merged_when_their_time_is_over() {
     test.run(&cube("1 day", "WITH (auto_merge = '1 month, 6 months')")).await;
     test.run("BUILD CUBE c FROM '2024-01-01' TO '2024-02-10'").await;
     let ranges = held(&test).await;
-    // January is over; February is not.
+    // January is complete, and its segments are merged; those of February are not.
     assert_eq!((ranges.len(), ranges[0].as_str()), (10, "[2024-01-01, 2024-02-01)"));
     check_all(&test).await;
     test.run("BUILD CUBE c").await;
@@ -186,7 +186,7 @@ async fn a_job_is_cancelled_by_its_number() {
     check_all(&test).await;
 }
 
-/// The output of a future within so many polls; after that the future is dropped.
+/// The output of a future that is done within so many polls; after that the future is dropped.
 async fn within<T>(turns: usize, future: impl Future<Output = T>) -> Option<T> {
     let mut future = std::pin::pin!(future);
     let mut left = turns;
@@ -201,7 +201,7 @@ async fn within<T>(turns: usize, future: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-/// At every point where a statement can be given up, its job ends, and its space is given back.
+/// At whatever point a statement is given up, its job ends, and its space is freed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_that_is_given_up_at_any_moment_leaves_no_job_that_runs() {
     let test = sales(|config| config.cubes.check_files_ms = 100).await;

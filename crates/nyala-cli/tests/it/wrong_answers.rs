@@ -23,13 +23,13 @@ const FIRST_DAY: i32 = 19_723;
 const JANUARY: &str = "day >= DATE '2024-01-01' AND day < DATE '2024-02-01'";
 const FEBRUARY: &str = "day >= DATE '2024-02-01' AND day < DATE '2024-03-01'";
 
-/// The tables give these rows, and a cube the same.
+/// Checks that the tables give these rows, and a cube gives the same.
 async fn check_hit(test: &TestEngine, sql: &str, rows: &[&[&str]]) {
     test.check_hit(sql).await;
     assert_eq!(sorted(test.run(sql).await), rows, "{sql}");
 }
 
-/// The tables give these rows, since no cube can.
+/// Checks that the tables give these rows, since no cube can.
 async fn check_miss(test: &TestEngine, sql: &str, reason: &str, rows: &[&[&str]]) {
     test.check_miss(sql, reason).await;
     assert_eq!(sorted(test.run(sql).await), rows, "{sql}");
@@ -58,7 +58,7 @@ async fn subqueries_over_other_segments_are_other_subqueries() {
     .await;
     test.run("BUILD CUBE c").await;
     let sum = |month: &str| format!("(SELECT sum(x) FROM sales WHERE {month})");
-    // Cells that are groups are not merged: there is no aggregation left that could tell the two apart.
+    // Cells that are groups are not merged: no aggregation is left that could tell the two subqueries apart.
     let largest = |month: &str| {
         format!("(SELECT max(s) FROM (SELECT shop, sum(x) AS s FROM sales WHERE {month} GROUP BY shop))")
     };
@@ -117,7 +117,7 @@ async fn keys_are_unique_as_they_are_compared() {
             )
         };
         let sql = "SELECT count(*) FROM fact";
-        // Two slots are of one day.
+        // Two slots lie on one day.
         test.run(&cube("fact.day = CAST(slots.ts AS DATE)")).await;
         test.run("BUILD CUBE c").await;
         check_miss(&test, sql, "may add or remove rows", &[&["2"]]).await;
@@ -182,7 +182,7 @@ async fn what_a_subquery_gives_may_change() {
     .await;
 }
 
-/// Noon as the session's time zone has it, in nanoseconds.
+/// Noon in the session's time zone, in seconds since 1970.
 const NOON: &str = "SELECT CAST(extract(epoch FROM CAST('2024-01-01 12:00:00' AS TIMESTAMPTZ)) AS BIGINT)";
 const NOON_UTC: &str = "1704110400";
 const NOON_IN_OSLO: &str = "1704106800";
@@ -253,7 +253,7 @@ async fn files_are_not_left_out_by_what_their_extremes_are_cast_to() {
     check("SELECT n FROM f JOIN (VALUES (TIME '10:00')) v (t) ON CAST(moment AS TIME) = v.t").await;
 }
 
-/// Of several values a cast makes one, or none at all: a constant that is taken back to their type is equal to one of them only.
+/// A cast may make one of several values, or none: a constant that is cast back to their type is equal to one of them only.
 #[tokio::test(flavor = "multi_thread")]
 async fn casts_are_not_left_out_where_they_change_what_is_equal() {
     const HOUR: i64 = 3_600_000_000;

@@ -87,7 +87,7 @@ async fn keys_of_live_tables_are_dimensions_like_others() {
     test.check_miss("SELECT id, kind, sum(amount) FROM sales GROUP BY id", "kind").await;
 }
 
-/// The key of a table decides its own columns alone: ORDER BY keeps a column of another table behind it.
+/// The key of a table determines its own columns alone: ORDER BY keeps a column of another table behind the key.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_key_of_one_dimension_does_not_order_the_cells_of_another() {
     let test = TestEngine::new().await;

@@ -6,7 +6,7 @@ use super::{TOTAL, check_all, put, sales, sales_with};
 use crate::harness::TestEngine;
 use crate::program::PATIENCE;
 
-/// Rows of cells leave the answers when their time is over; those that were written since stay until theirs is.
+/// Rows in cells leave the answers when they expire; rows that were written later stay until they expire.
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_expire_leave_the_answers() {
     let test = sales_with("WITH (ttl = 2000)").await;
@@ -37,7 +37,7 @@ async fn rows_that_came_after_a_build_are_added_to_its_cells() {
     assert!(operators.contains("written=from"), "only new rows are read: {operators}");
     check_all(&test).await;
     assert_eq!(segments(&test).await.iter().map(|s| s.0.as_str()).collect::<Vec<_>>(), ["ready", "missing"]);
-    // The new rows of a build are a segment of their own, until it is worth merging.
+    // A build puts new rows into a segment of their own, until it is worth merging.
     test.run("BUILD CUBE c").await;
     let report = test.explain(TOTAL).await;
     assert!(report.contains("segments: 2") && !report.contains("and from the tables"), "{report}");
@@ -67,7 +67,7 @@ async fn a_segment_is_not_used_once_a_row_of_it_changed() {
         test.check_hit(TOTAL).await;
         test.run(change).await;
         if change.starts_with("TRUNCATE") {
-            // Not even one row is left that a segment could be wrong about.
+            // No row is left that a segment could be wrong about.
             check_all(&test).await;
             continue;
         }
@@ -109,8 +109,8 @@ async fn a_changed_row_concerns_its_segment_only() {
     check_all(&test).await;
 }
 
-/// A disk store that is restored from a copy gives the versions of rows it does not have to other rows. So many may be
-/// written that their number is that of the rows a segment was made from.
+/// A disk store that is restored from a copy gives the versions of rows that it lost to other rows. As many of these may be
+/// written as the rows that a segment was made from.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_segment_is_not_used_over_a_store_that_is_older() {
     let test = sales().await;
@@ -180,7 +180,7 @@ async fn until_counted(test: &TestEngine, expected: &str, step: impl AsyncFn()) 
     }
 }
 
-/// Waits until a cube holds all rows as they are.
+/// Waits until the segments of a cube hold all rows as they are.
 async fn until_folded(test: &TestEngine) {
     let wait = async {
         loop {

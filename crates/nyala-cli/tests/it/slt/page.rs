@@ -7,14 +7,14 @@ use super::record::{Content, Expected, File};
 /// A section with a table of rules.
 pub struct Section {
     pub title: String,
-    /// Name of the file that the section says shows it.
+    /// Name of the file that, by the section's text, shows its rules.
     pub file: Option<String>,
     pub rules: Vec<Rule>,
 }
 
 /// A line of a table.
 pub struct Rule {
-    /// First cell; that of the line above if it is empty.
+    /// Text of the first cell; that of the line above if the cell is empty.
     pub name: String,
     /// The texts in backticks in the second cell.
     pub examples: Vec<String>,

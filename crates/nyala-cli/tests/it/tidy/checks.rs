@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The rule finds nothing wrong with `good`, and in `bad` one place, which it names so.
+/// Checks that the rule finds nothing wrong with `good`, and in `bad` one place, about which it says `complaint`.
 fn check(rule: Rule, good: &[(&str, &str)], bad: &[(&str, &str)], complaint: &str) {
     let files = |texts: &[(&str, &str)]| -> Vec<File> {
         let file = |(path, text): &(&str, &str)| File {

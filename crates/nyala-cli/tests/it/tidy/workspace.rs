@@ -8,9 +8,9 @@ const SKIPPED_FOLDERS: [&str; 4] = ["target", "node_modules", "nyala-demo", "nya
 
 /// One file of the repository.
 pub struct File {
-    /// From the root, with `/` between the parts.
+    /// Path from the root, with `/` between the parts.
     pub path: String,
-    /// Empty unless the file is Rust, TOML or Markdown.
+    /// Text of the file; empty unless it is Rust, TOML or Markdown.
     pub text: String,
     /// Size on disk.
     pub bytes: u64,
