@@ -159,7 +159,7 @@ fn a_client_that_sends_on_behind_a_bad_row_is_answered() {
 #[test]
 fn a_client_that_waits_sends_no_rows_for_a_table_that_is_not_there() {
     let server = server();
-    let head = "POST /api/v1/tables/nobody/rows HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\
+    let head = "POST /api/v1/tables/nobody/rows HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
                 content-type: text/csv\r\nexpect: 100-continue\r\ncontent-length: 1000\r\n\r\n";
     let mut stream = TcpStream::connect(server.http).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();

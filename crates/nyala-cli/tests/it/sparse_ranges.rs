@@ -1,6 +1,7 @@
 //! Cubes whose partition column has gaps and far outliers: ranges without rows cost nothing.
 
 use arrow::array::{Date32Array, Int64Array, RecordBatch};
+use nyala_engine::ErrorKind;
 
 use crate::batch;
 use crate::harness::{TestEngine, write_parquet};
@@ -124,4 +125,27 @@ async fn a_range_is_looked_through_before_it_is_built() {
     let files: u64 =
         test.run("SHOW CUBOIDS FOR c").await.iter().map(|row| row[6].parse::<u64>().unwrap()).sum();
     assert!(files <= 8, "{files} files");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_outliers_than_a_build_has_segments_are_all_built() {
+    let days: Vec<Option<i32>> = (0..25_000).map(|n| Some(FIRST + 50 * n)).collect();
+    let test = cube(&days, "1 day").await;
+    assert!(segments(&test).await.len() < 100);
+    test.check_same("SELECT count(*) FROM sales").await;
+    test.check_same("SELECT shop, sum(amount) FROM sales WHERE day > DATE '2024-01-31' GROUP BY shop").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_filled_steps_than_a_build_has_segments_are_refused() {
+    let days: Vec<Option<i32>> = (0..25_000).map(Some).collect();
+    let test = TestEngine::new().await;
+    test.table("sales", &[rows(&days)]).await;
+    test.run(
+        "CREATE CUBE c PARTITION BY RANGE (day) EVERY INTERVAL '1 day' AS \
+         SELECT shop, sum(amount) FROM sales GROUP BY shop",
+    )
+    .await;
+    let words = "more than 10000 segments would be built at once";
+    test.error("BUILD CUBE c", ErrorKind::InvalidParameter, words).await;
 }

@@ -34,9 +34,14 @@ pub fn holds_outliers(division: &RangePartition, range: KeyRange, rows: u64) -> 
     rows < FEW_ROWS && division.steps(range, FAR_STEPS + 1).is_none()
 }
 
-/// Steps with rows, by their first key, and about how many rows.
+/// Steps with rows.
 #[derive(Debug, Clone, Default)]
-pub struct FilledSteps(BTreeMap<i64, (KeyRange, u64)>);
+pub struct FilledSteps {
+    /// The steps by their first key, and about how many rows each has.
+    steps: BTreeMap<i64, (KeyRange, u64)>,
+    /// Whether rows were left unread, because there are too many segments to build without them.
+    too_many: bool,
+}
 
 impl FilledSteps {
     /// The steps of `keys` with rows. The statistics of a file within two steps suffice; for the other files, the column
@@ -59,11 +64,16 @@ impl FilledSteps {
         let plan = scan_plan(&fact)?.project([key])?.build()?;
         let plan = state.create_physical_plan(&plan).await?;
         let mut rows = execute_stream(plan, state.task_ctx())?;
+        let mut look_at = MAX_SEGMENTS;
         while let Some(batch) = rows.next().await {
             filled.add(batch?.column(0), &column.division)?;
-            // A build of more than `MAX_SEGMENTS` segments is refused, so that further rows need not be read.
-            if filled.0.len() > MAX_SEGMENTS {
-                break;
+            // Outliers share segments: only their ranges tell whether the build will be refused, so that further rows need not be read.
+            if filled.steps.len() > look_at {
+                filled.too_many = filled.ranges(&column.division, &KeySet::default()).len() > MAX_SEGMENTS;
+                if filled.too_many {
+                    break;
+                }
+                look_at = 2 * filled.steps.len();
             }
         }
         Ok(filled)
@@ -90,7 +100,7 @@ impl FilledSteps {
 
     fn count(&mut self, step: KeyRange, keys: &KeySet, rows: u64) {
         if !keys.intersect(&step.into()).is_empty() {
-            self.0.entry(step.from).or_insert((step, 0)).1 += rows;
+            self.steps.entry(step.from).or_insert((step, 0)).1 += rows;
         }
     }
 
@@ -102,7 +112,7 @@ impl FilledSteps {
                 Some((step, rows)) if step.from <= key && key < step.to => *rows += 1,
                 _ => {
                     self.add_rows(last);
-                    let known = self.0.range(..=key).next_back().map(|(_, (step, _))| *step);
+                    let known = self.steps.range(..=key).next_back().map(|(_, (step, _))| *step);
                     let known = known.filter(|step| key < step.to).or_else(|| division.range_of(key));
                     last = known.map(|step| (step, 1));
                 }
@@ -114,15 +124,21 @@ impl FilledSteps {
 
     fn add_rows(&mut self, counted: Option<(KeyRange, u64)>) {
         if let Some((step, rows)) = counted {
-            self.0.entry(step.from).or_insert((step, 0)).1 += rows;
+            self.steps.entry(step.from).or_insert((step, 0)).1 += rows;
         }
+    }
+
+    /// Whether more segments are to be built than one build makes.
+    pub fn are_too_many(&self) -> bool {
+        self.too_many
     }
 
     /// The ranges to build: each step for itself, but outliers that follow each other together. Steps in `held` are
     /// left out.
     pub fn ranges(&self, division: &RangePartition, held: &KeySet) -> Vec<KeyRange> {
         let free = |range: KeyRange| held.intersect(&range.into()).is_empty();
-        let steps: Vec<(KeyRange, u64)> = self.0.values().copied().filter(|(step, _)| free(*step)).collect();
+        let steps: Vec<(KeyRange, u64)> =
+            self.steps.values().copied().filter(|(step, _)| free(*step)).collect();
         let between = |one: Option<&(KeyRange, u64)>, other: Option<&(KeyRange, u64)>| {
             let (Some((one, _)), Some((other, _))) = (one, other) else { return true };
             division.steps(KeyRange { from: one.to, to: other.from }, FAR_STEPS - 1).is_none()
@@ -160,7 +176,8 @@ mod tests {
             let steps =
                 filled.iter().map(|(from, rows)| (*from, (KeyRange { from: *from, to: from + 10 }, *rows)));
             let held = KeySet::between(held.0, held.1);
-            let ranges = FilledSteps(steps.collect()).ranges(&tens, &held);
+            let filled = FilledSteps { steps: steps.collect(), too_many: false };
+            let ranges = filled.ranges(&tens, &held);
             assert_eq!(ranges.iter().map(|r| (r.from, r.to)).collect::<Vec<_>>(), expected, "{filled:?}");
         };
         let nothing = (1, 0);

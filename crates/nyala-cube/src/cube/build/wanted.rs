@@ -234,7 +234,7 @@ impl<'a> Planner<'a> {
         let gaps = self.unheld(&held, &again)?.subtract(&missing.iter().copied().collect());
         ranges.extend(missing);
         ranges.retain(|range| self.kept_from.is_none_or(|from| range.to > from));
-        if ranges.len() > MAX_SEGMENTS {
+        if filled.are_too_many() || ranges.len() > MAX_SEGMENTS {
             return Err(self.too_many());
         }
         let mut work: Vec<Work> =
