@@ -22,6 +22,8 @@ const SEE_WITHIN: Duration = Duration::from_secs(2);
 const TIMEOUT: &str = "statement_timeout";
 /// A setting that each node has for itself: how many partitions a session may ask for depends on the threads of its node.
 const PARTITIONS: &str = "datafusion.execution.target_partitions";
+/// The setting of the resource group that a session chose.
+const GROUP: &str = "nyala.resource_group";
 
 /// Whether a statement that another node failed to do may succeed on this one, which can do it, too.
 pub fn may_do_better_here(error: &QueryError) -> bool {
@@ -119,7 +121,11 @@ impl Engine {
         let sent_by = Some(statement.options.sent_by.clone().unwrap_or_default());
         let session = self.session(SessionOptions { sent_by, ..statement.options.clone() });
         for (name, value) in statement.settings.iter().filter(|(name, _)| name != PARTITIONS) {
-            session.set(name, value)?;
+            match session.set(name, value) {
+                // Each node has resource groups of its own: without this one, the group of the user counts.
+                Err(_) if name == GROUP => {}
+                set => set?,
+            }
         }
         // A statement without a deadline has none here, either, whatever timeout this node is configured with.
         let left = statement.timeout.map_or(0, |left| left.as_millis().max(1));

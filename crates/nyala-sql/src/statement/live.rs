@@ -217,10 +217,16 @@ impl fmt::Display for LiveStatement {
                 let table_options = written_options(options);
                 let text = CreateTable { table_options, ..create.as_ref().clone() }.to_string();
                 let mut text = format!("CREATE LIVE {}", text.strip_prefix("CREATE ").unwrap_or(&text));
-                if !names.is_empty() {
-                    let name = create.name.to_string();
+                let before = format!(
+                    "TABLE {}{}",
+                    if create.if_not_exists { "IF NOT EXISTS " } else { "" },
+                    create.name
+                );
+                if !names.is_empty()
+                    && let Some(at) = text.find(&before)
+                {
                     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-                    text = text.replacen(&name, &format!("{name} ({})", names.join(", ")), 1);
+                    text.insert_str(at + before.len(), &format!(" ({})", names.join(", ")));
                 }
                 f.write_str(&text)?;
                 if *filled { Ok(()) } else { f.write_str(" WITH NO DATA") }
@@ -265,6 +271,11 @@ mod tests {
                 "CREATE LIVE TABLE t WITH (disk_store = 'near') AS SELECT 1 AS a WITH NO DATA",
             ),
             ("CREATE TABLE t (a, b) AS SELECT 1, 2", "CREATE LIVE TABLE t (a, b) AS SELECT 1, 2"),
+            ("CREATE TABLE E (a) AS SELECT 1", "CREATE LIVE TABLE E (a) AS SELECT 1"),
+            (
+                "CREATE TABLE IF NOT EXISTS E (a) AS SELECT 1",
+                "CREATE LIVE TABLE IF NOT EXISTS E (a) AS SELECT 1",
+            ),
             (
                 "CREATE LIVE TABLE t (id BIGINT PRIMARY KEY) WITH (ttl = '9')",
                 "CREATE LIVE TABLE t (id BIGINT PRIMARY KEY) WITH (ttl = '9')",
