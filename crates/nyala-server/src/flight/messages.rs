@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use nyala_engine::schema_in_path;
+
 /// A value of a session option. Without a value the option gets its default back.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct SessionOptionValue {
@@ -92,7 +94,21 @@ impl OptionValue {
             Self::Switch(switch) => if switch { "on" } else { "off" }.to_owned(),
             Self::Whole(number) => number.to_string(),
             Self::Number(number) => number.to_string(),
-            Self::Texts(texts) => texts.values.join(", "),
+            // The one setting that is a list has the names of schemas.
+            Self::Texts(texts) => {
+                texts.values.iter().map(|name| schema_in_path(name)).collect::<Vec<_>>().join(", ")
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_a_list_are_read_as_they_were_sent() {
+        let texts = Texts { values: vec!["sales".to_owned(), "a,b".to_owned()] };
+        assert_eq!(OptionValue::Texts(texts).into_text(), "sales, \"a,b\"");
     }
 }
