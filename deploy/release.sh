@@ -8,9 +8,11 @@
 #
 #   deploy/release.sh [FOLDER]      default: `packages` in the target folder
 #
+# Optimisation of the whole program takes an hour on two processors, and 17 GB of memory.
+#
 # It needs Rust, Git, Python 3 with its module `venv`, PyPI for maturin, and tar and coreutils of GNU. From the environment:
 #
-#   MAX_MB=…              refuses a larger binary; default 180, that of the profile `release` without symbols
+#   MAX_MB=…              refuses a larger binary; default 240: it had 215 in November 2026
 #   NO_WHEEL=1            leaves the wheel out
 #   ZIG=1                 compiles everything once more, by Zig, for a wheel of manylinux2014
 #   SOURCE_DATE_EPOCH=…   the time of the files in the archive; default: that of the last commit
@@ -88,8 +90,8 @@ prepare
 cargo build --profile dist --locked -p nyala-cli
 "$binary" --version
 bytes=$(stat -c %s "$binary")
-if [ "$bytes" -gt $((${MAX_MB:-180} * 1000000)) ]; then
-    echo "$binary has $((bytes / 1000000)) MB, more than the ${MAX_MB:-180} of MAX_MB: nothing is packaged" >&2
+if [ "$bytes" -gt $((${MAX_MB:-240} * 1000000)) ]; then
+    echo "$binary has $((bytes / 1000000)) MB, more than the ${MAX_MB:-240} of MAX_MB: nothing is packaged" >&2
     exit 1
 fi
 archive
